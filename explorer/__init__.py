@@ -1,0 +1,1 @@
+"""The desktop application: panels, plots and the threads that answer them."""
