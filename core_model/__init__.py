@@ -1,0 +1,1 @@
+"""Transformers and what happens inside them: a library that knows no window."""

@@ -1,0 +1,501 @@
+"""What a transformer is made of, as inert frozen records.
+
+A `ModelConfig` holds one or two `StackConfig` (encoder, decoder); a stack holds its embedding, its absolute positions and one
+`LayerSpec` a layer, so any per-layer pattern is simply different records in the tuple. Records check themselves when made and
+raise `ConfigError` naming the field, the value and the limit. Nothing here knows torch, files, devices or seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from core_model.errors import ConfigError
+
+Activation: TypeAlias = Literal["relu", "gelu", "gelu_tanh", "gelu_sigmoid", "silu", "tanh", "relu_squared", "identity"]
+Pooling: TypeAlias = Literal["each", "first", "last", "mean"]
+
+
+def _require_counts(record: object, minimum: int, *names: str) -> None:
+    """Raise ConfigError unless every named field of the record is a whole number of at least `minimum`."""
+    for name in names:
+        value = getattr(record, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise ConfigError(f"{name} is {value!r}: it must be a whole number of at least {minimum}")
+
+
+def _require_positive(record: object, *names: str) -> None:
+    """Raise ConfigError unless every named field of the record is a finite number above zero."""
+    for name in names:
+        value = getattr(record, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+            raise ConfigError(f"{name} is {value!r}: it must be a finite number above 0")
+
+
+def _require_rate(record: object, *names: str) -> None:
+    """Raise ConfigError unless every named field is a dropout rate: at least 0 and below 1."""
+    for name in names:
+        value = getattr(record, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+            raise ConfigError(f"{name} is {value!r}: a dropout rate must be at least 0 and below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormSpec:
+    """Normalisation over the last axis: LayerNorm (Ba et al. 2016) or RMSNorm (Zhang and Sennrich 2019).
+
+    `unit_offset` multiplies by 1 + weight instead of weight (Gemma). `weight=False` normalises without a learned gain.
+    """
+
+    kind: Literal["layer", "rms"] = "layer"
+    eps: float = 1e-5
+    weight: bool = True
+    bias: bool = True
+    unit_offset: bool = False
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "eps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinusoidalPositions:
+    """Fixed sines and cosines added to the embeddings (Vaswani et al. 2017, section 3.5); any width, odd too.
+
+    `interleaved` puts sin and cos of one frequency side by side; `halves` all sines, then all cosines (Marian, fairseq).
+    `max_exponent_step` chooses fairseq's frequencies, which divide by half - 1 instead of half.
+    """
+
+    layout: Literal["interleaved", "halves"] = "interleaved"
+    base: float = 10000.0
+    offset: int = 0
+    max_exponent_step: bool = False
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "base")
+        _require_counts(self, 0, "offset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedPositions:
+    """A trained vector for each position. Position i reads row i + offset of a table of max_length + offset rows."""
+
+    max_length: int
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "max_length")
+        _require_counts(self, 0, "offset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotaryScaling:
+    """How rotary frequencies are stretched beyond the trained length.
+
+    linear: positions / factor (Chen et al. 2023). dynamic: base grows with the length (NTK-aware). yarn: Peng et al. 2023,
+    eq. 23-25. llama3: Llama 3.1's three frequency bands. longrope: Ding et al. 2024, one factor a frequency.
+    """
+
+    kind: Literal["linear", "dynamic", "yarn", "llama3", "longrope"]
+    factor: float = 1.0
+    original_length: int = 0
+    low_frequency_factor: float = 1.0
+    high_frequency_factor: float = 4.0
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    truncate: bool = True
+    attention_factor: float = 1.0
+    short_factors: tuple[float, ...] = ()
+    long_factors: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "factor", "attention_factor")
+        _require_counts(self, 0 if self.kind == "linear" else 1, "original_length")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotaryPositions:
+    """Queries and keys rotated by an angle that grows with the position (Su et al. 2021, eq. 15).
+
+    The first `n_rotated` dimensions of a head turn. `halves` pairs dimension i with i + n_rotated/2 (Llama);
+    `interleaved` pairs 2i with 2i + 1 (GPT-J, the paper).
+    """
+
+    n_rotated: int
+    base: float = 10000.0
+    layout: Literal["halves", "interleaved"] = "halves"
+    scaling: RotaryScaling | None = None
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 2, "n_rotated")
+        _require_positive(self, "base")
+        if self.n_rotated % 2:
+            raise ConfigError(f"n_rotated is {self.n_rotated}: rotary positions turn pairs, so it must be even")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlibiPositions:
+    """A score penalty linear in distance, its slope fixed for each head (Press et al. 2022)."""
+
+    max_bias: float = 8.0
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "max_bias")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketedPositions:
+    """A learned score bias for each bucket of relative distance (T5, Raffel et al. 2020, section 2.1).
+
+    `from_layer` names the layer whose table is used; None means the layer has its own.
+    """
+
+    n_buckets: int = 32
+    max_distance: int = 128
+    bidirectional: bool = True
+    from_layer: int | None = None
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 2, "n_buckets", "max_distance")
+
+
+AbsolutePositions: TypeAlias = SinusoidalPositions | LearnedPositions
+RelativePositions: TypeAlias = RotaryPositions | AlibiPositions | BucketedPositions
+PositionSpec: TypeAlias = AbsolutePositions | RelativePositions
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskSpec:
+    """Which keys a query may see: a predicate of (query position, key position), see `core_model.nn.masks`.
+
+    `window` keeps keys at distance below `window` (causal: i - j < window; symmetric: |i - j| <= window).
+    The first `n_global` tokens see all and are seen by all (within causality); the first `n_prefix` keys are seen by all.
+    """
+
+    causal: bool = False
+    window: int | None = None
+    n_global: int = 0
+    n_prefix: int = 0
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 0, "n_global", "n_prefix")
+        if self.window is not None:
+            _require_counts(self, 1, "window")
+
+    @property
+    def label(self) -> str:
+        """The mask in the field's words, as shown on the model card."""
+        parts = ["causal" if self.causal else "full" if self.window is None else "symmetric"]
+        if self.window is not None:
+            parts.append(f"window {self.window}")
+        if self.n_global:
+            parts.append(f"{self.n_global} global")
+        if self.n_prefix:
+            parts.append(f"prefix {self.n_prefix}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryKeyNorm:
+    """A normalisation of queries and keys before the scores.
+
+    `over`: head - one gain vector [D] for all heads (Qwen3); heads - a gain for each head [H, D] (Cohere, StableLM);
+    width - over the whole projection [H*D] before it is split (OLMo 2).
+    """
+
+    norm: NormSpec
+    over: Literal["head", "heads", "width"] = "head"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionSpec:
+    """Scaled dot-product attention of `n_heads` query heads over `n_key_heads` key and value heads.
+
+    `scale` multiplies query-key products; `soft_cap` c turns a score s into c tanh(s / c) (Gemma 2); `sinks` adds one learned
+    score a head to the softmax denominator, so rows sum to less than 1 (gpt-oss). `normalizer` relu divides relu(score) by the
+    number of visible keys (Wortsman et al. 2023). `clip` bounds queries, keys and values after their projections.
+    """
+
+    n_heads: int
+    n_key_heads: int
+    head_size: int
+    scale: float
+    mask: MaskSpec = MaskSpec()
+    position: RelativePositions | None = None
+    query_bias: bool = True
+    key_bias: bool = True
+    value_bias: bool = True
+    output_bias: bool = True
+    query_key_norm: QueryKeyNorm | None = None
+    soft_cap: float | None = None
+    clip: float | None = None
+    sinks: bool = False
+    normalizer: Literal["softmax", "relu"] = "softmax"
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "n_heads", "n_key_heads", "head_size")
+        _require_positive(self, "scale")
+        _require_rate(self, "dropout")
+        if self.n_heads % self.n_key_heads:
+            raise ConfigError(
+                f"n_heads is {self.n_heads} and n_key_heads is {self.n_key_heads}: "
+                "every key head must serve the same number of query heads, so the first must be a multiple of the second"
+            )
+        if isinstance(self.position, RotaryPositions) and self.position.n_rotated > self.head_size:
+            raise ConfigError(f"n_rotated is {self.position.n_rotated}: a head has only {self.head_size} dimensions")
+
+    @property
+    def d_query(self) -> int:
+        """Width of all query heads together."""
+        return self.n_heads * self.head_size
+
+    @property
+    def d_key(self) -> int:
+        """Width of all key heads together; values are as wide."""
+        return self.n_key_heads * self.head_size
+
+
+def multi_head(d_model: int, n_heads: int, *, mask: MaskSpec = MaskSpec(), **options: object) -> AttentionSpec:
+    """The attention of the article: n_heads heads of size d_model / n_heads, scores scaled by 1 / sqrt(head size)."""
+    if d_model < 1 or n_heads < 1 or d_model % n_heads:
+        raise ConfigError(f"d_model is {d_model} and n_heads is {n_heads}: d_model must be a multiple of n_heads")
+    head_size = d_model // n_heads
+    settings = {"n_key_heads": n_heads, "head_size": head_size, "scale": head_size**-0.5, **options}
+    return AttentionSpec(n_heads=n_heads, mask=mask, **settings)  # pyright: ignore[reportArgumentType]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpertsSpec:
+    """A mixture of experts: each token goes through its `n_active` best-scored feed-forward networks of `n_experts`.
+
+    `renormalize` makes the chosen experts' softmax weights sum to 1. `d_shared` is the width of an expert that every token
+    takes, gated by a sigmoid (Qwen2-MoE); 0 means none.
+    """
+
+    n_experts: int
+    n_active: int
+    renormalize: bool = True
+    d_shared: int = 0
+    router_bias: bool = False
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "n_experts", "n_active")
+        _require_counts(self, 0, "d_shared")
+        if self.n_active > self.n_experts:
+            raise ConfigError(f"n_active is {self.n_active}: there are only {self.n_experts} experts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedForwardSpec:
+    """Two linear maps around an activation, applied to each position; `gated` multiplies by a third (Shazeer 2020)."""
+
+    d_hidden: int
+    activation: Activation = "relu"
+    gated: bool = False
+    bias: bool = True
+    output_bias: bool | None = None
+    dropout: float = 0.0
+    experts: ExpertsSpec | None = None
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "d_hidden")
+        _require_rate(self, "dropout")
+
+    @property
+    def has_output_bias(self) -> bool:
+        """Whether the second linear map has a bias: as the first, unless said otherwise."""
+        return self.bias if self.output_bias is None else self.output_bias
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualSpec:
+    """How a sublayer f joins the residual stream x: total(x + scale * after(f(before(x)))).
+
+    pre-norm has `before`, post-norm (the article) `total`, sandwich `before` and `after`.
+    """
+
+    before: NormSpec | None = None
+    after: NormSpec | None = None
+    total: NormSpec | None = None
+    scale: float = 1.0
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "scale")
+        _require_rate(self, "dropout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerSpec:
+    """One transformer layer: self-attention, cross-attention in a decoder that reads an encoder, feed-forward.
+
+    `parallel` adds attention and feed-forward of the same input in one step (GPT-J); `shared_norm` gives both the
+    attention's `before` norm.
+    """
+
+    attention: AttentionSpec
+    attention_residual: ResidualSpec
+    feed_forward: FeedForwardSpec
+    feed_forward_residual: ResidualSpec
+    cross_attention: AttentionSpec | None = None
+    cross_residual: ResidualSpec = ResidualSpec()
+    parallel: bool = False
+    shared_norm: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenEmbedding:
+    """Token ids to vectors: a table of `vocab_size` rows of `d_embedding`, projected to the model's width when they differ.
+
+    `n_types` rows of token types are added (BERT), the sum is multiplied by `scale` before positions are added (the article:
+    sqrt(d_model)), `norm` follows, then dropout.
+    """
+
+    vocab_size: int
+    d_embedding: int
+    n_types: int = 0
+    scale: float = 1.0
+    norm: NormSpec | None = None
+    projection_bias: bool = True
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "vocab_size", "d_embedding")
+        _require_counts(self, 0, "n_types")
+        _require_positive(self, "scale")
+        _require_rate(self, "dropout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackConfig:
+    """One tower of layers: embedding, absolute positions, layers, final norm.
+
+    `weights_of[i]` is the layer whose weights layer i uses (ALBERT runs one set many times); empty means each its own.
+    """
+
+    d_model: int
+    embedding: TokenEmbedding
+    layers: tuple[LayerSpec, ...]
+    position: AbsolutePositions | None = None
+    final_norm: NormSpec | None = None
+    weights_of: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "d_model")
+        if not self.layers:
+            raise ConfigError("layers is empty: a stack needs at least one layer")
+        if self.weights_of and (
+            len(self.weights_of) != len(self.layers) or any(not 0 <= w <= i for i, w in enumerate(self.weights_of))
+        ):
+            raise ConfigError(
+                f"weights_of is {self.weights_of}: it must name, for each of the {len(self.layers)} layers, "
+                "itself or an earlier one"
+            )
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers, each counted as often as it runs."""
+        return len(self.layers)
+
+    def weights_index(self, layer: int) -> int:
+        """The layer whose weights this layer uses."""
+        return self.weights_of[layer] if self.weights_of else layer
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest input its positions can name; None where there is no such limit."""
+        return self.position.max_length if isinstance(self.position, LearnedPositions) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadTransform:
+    """A linear map, an activation and a norm between the last layer and the output head (BERT's MLM head, its pooler)."""
+
+    d_output: int
+    activation: Activation
+    norm: NormSpec | None = None
+    bias: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadSpec:
+    """What turns the last hidden states into logits: `pooling` picks the positions, then transform, then a linear map.
+
+    `tied` uses the token embedding as the linear map's weight. `scale` multiplies and `soft_cap` bounds the logits.
+    """
+
+    n_outputs: int
+    task: Literal["language_model", "masked_language_model", "sequence_classes", "token_classes", "answer_span"]
+    pooling: Pooling = "each"
+    tied: bool = False
+    bias: bool = False
+    transform: HeadTransform | None = None
+    scale: float = 1.0
+    soft_cap: float | None = None
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "n_outputs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecialTokens:
+    """Ids with a role; None where the model has none."""
+
+    begin: int | None = None
+    end: int | None = None
+    padding: int | None = None
+    decoder_start: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """A whole model: encoder, decoder or both, and its output head (None: hidden states only).
+
+    `shared_embedding` makes the decoder read the encoder's token table.
+    """
+
+    encoder: StackConfig | None = None
+    decoder: StackConfig | None = None
+    head: HeadSpec | None = None
+    shared_embedding: bool = False
+    special: SpecialTokens = SpecialTokens()
+
+    def __post_init__(self) -> None:
+        if self.encoder is None and self.decoder is None:
+            raise ConfigError("the model has neither an encoder nor a decoder: give at least one")
+        crosses = self.decoder is not None and any(layer.cross_attention for layer in self.decoder.layers)
+        if self.encoder and self.decoder and not crosses:
+            raise ConfigError("the decoder has no cross_attention: with an encoder, at least one layer must read it")
+        if crosses and self.encoder is None:
+            raise ConfigError("the decoder has cross_attention, but there is no encoder for it to read")
+        if self.head and self.head.tied and self.head.transform is None:
+            table = self.output_stack.embedding
+            if self.head.n_outputs != table.vocab_size:
+                raise ConfigError(
+                    f"head.n_outputs is {self.head.n_outputs}: a tied head has one output a token, {table.vocab_size}"
+                )
+
+    @property
+    def stacks(self) -> dict[str, StackConfig]:
+        """The stacks there are, by name, in the order they run."""
+        named = {"encoder": self.encoder, "decoder": self.decoder}
+        return {name: stack for name, stack in named.items() if stack is not None}
+
+    @property
+    def output_stack(self) -> StackConfig:
+        """The stack whose hidden states are the model's output."""
+        stack = self.decoder or self.encoder
+        assert stack is not None
+        return stack
+
+    def attention_layers(self) -> dict[str, tuple[AttentionSpec, ...]]:
+        """Attention of every layer by site: encoder.self, decoder.self, decoder.cross."""
+        sites = {
+            f"{name}.self": tuple(layer.attention for layer in stack.layers) for name, stack in self.stacks.items()
+        }
+        if self.encoder and self.decoder:
+            cross = tuple(layer.cross_attention for layer in self.decoder.layers if layer.cross_attention)
+            sites["decoder.cross"] = cross
+        return sites

@@ -1,0 +1,42 @@
+"""Everything that can go wrong in a way its user can act on.
+
+The text of a `CoreError` names the file or field, the value found, what was expected, and the next step. Any other exception
+is a bug of ours.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class CoreError(Exception):
+    """A problem the user can act on; its text is shown as it is."""
+
+
+class ConfigError(CoreError):
+    """A model description that contradicts itself or lies outside its limits."""
+
+
+class CheckpointError(CoreError):
+    """A checkpoint that cannot be opened, read, loaded or written."""
+
+    def __init__(self, message: str, *, path: Path | None = None, tensor: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.tensor = tensor
+
+
+class TokenizerError(CoreError):
+    """A tokenizer that cannot be read, or text it cannot turn into ids of the model."""
+
+
+class TraceError(CoreError):
+    """Inputs or a request the loaded model cannot compute."""
+
+
+class TrainingError(CoreError):
+    """Training that cannot start, go on or be saved."""
+
+
+class Cancelled(CoreError):
+    """The caller asked for the work to stop."""

@@ -1,0 +1,131 @@
+"""Frozen records that cross from workers to the screen: numpy arrays, read-only, no larger than a screen needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+Origin: TypeAlias = Literal["stated", "inferred", "unknown"]
+Reduce: TypeAlias = Literal["max", "mean"]
+
+
+def read_only(array: npt.NDArray) -> npt.NDArray:  # pyright: ignore[reportMissingTypeArgument]
+    """The array, contiguous and locked against writing; a copy only where it had gaps."""
+    packed = np.ascontiguousarray(array)
+    packed.flags.writeable = False
+    return packed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One fact about a checkpoint and where it comes from: its config, its shapes and names, or nowhere."""
+
+    name: str
+    value: str
+    origin: Origin
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorInfo:
+    """One stored tensor: never its values. `file` holds it; `site` is our name for it, None when the family has none."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    n_bytes: int
+    file: Path
+    site: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteInfo:
+    """One attention site of a model: how many layers and heads it has, and its mask in words."""
+
+    site: str
+    label: str
+    n_layers: int
+    n_heads: int
+    n_key_heads: int
+    mask: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """What a checkpoint is, before its weights are loaded.
+
+    `family` is None when it opens in the tensor browser only; `refusal` then says why attention is not offered. `missing`,
+    `unexpected` and `misshaped` name tensors; any missing or misshaped one blocks the forward pass. `sha256` is of header and
+    config, not of the weights.
+    """
+
+    name: str
+    path: Path
+    family: str | None
+    architecture: str | None
+    summary: str
+    n_parameters: int
+    n_bytes: int
+    dtype: str
+    max_length: int | None
+    sites: tuple[SiteInfo, ...]
+    facts: tuple[Fact, ...]
+    tied: tuple[str, ...]
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    misshaped: tuple[str, ...]
+    warnings: tuple[str, ...]
+    refusal: str | None
+    sha256: str
+
+    @property
+    def inferred(self) -> tuple[Fact, ...]:
+        """The facts that its config does not state."""
+        return tuple(fact for fact in self.facts if fact.origin == "inferred")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatmapView:
+    """Part of one head's attention, at most a screen large: rows are queries, columns are keys.
+
+    `values[r, c]` is the weight of one cell when `exact`, else the `reduce` of the block of cells under that pixel.
+    `rows` and `cols` are the half-open ranges of tokens shown. `masked` is true where every cell of the block is masked:
+    it has no weight, which is not the same as zero.
+    """
+
+    site: str
+    layer: int
+    head: int
+    rows: tuple[int, int]
+    cols: tuple[int, int]
+    values: FloatArray
+    masked: BoolArray
+    exact: bool
+    reduce: Reduce
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Pixels down and across."""
+        return self.values.shape[0], self.values.shape[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellFacts:
+    """One cell of one head's attention: its weight, and the score before the normaliser (None where masked).
+
+    `rank` counts from 1, the largest weight of the row. `row_entropy` is in nat.
+    """
+
+    query: int
+    key: int
+    weight: float
+    score: float | None
+    rank: int
+    masked: bool
+    row_entropy: float
