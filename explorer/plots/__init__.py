@@ -1,0 +1,1 @@
+"""Plots: the only place that knows pyqtgraph."""

@@ -1,0 +1,1 @@
+"""Named colours, fonts, distances and icons."""

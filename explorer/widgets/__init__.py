@@ -1,0 +1,1 @@
+"""Small widgets that know no model and no state."""
