@@ -1,0 +1,1 @@
+"""Training small transformers: tasks, data, schedules, precision, the loop and its run folders."""
