@@ -63,13 +63,13 @@ class SinusoidalPositions:
     """Fixed sines and cosines added to the embeddings (Vaswani et al. 2017, section 3.5); any width, odd too.
 
     `interleaved` puts sin and cos of one frequency side by side; `halves` all sines, then all cosines (Marian, fairseq).
-    `max_exponent_step` chooses fairseq's frequencies, which divide by half - 1 instead of half.
+    `endpoint` spaces the frequencies so that the last is exactly 1 / base (fairseq: M2M-100, XGLM).
     """
 
     layout: Literal["interleaved", "halves"] = "interleaved"
     base: float = 10000.0
     offset: int = 0
-    max_exponent_step: bool = False
+    endpoint: bool = False
 
     def __post_init__(self) -> None:
         _require_positive(self, "base")
@@ -135,12 +135,13 @@ class RotaryPositions:
 
 @dataclass(frozen=True, kw_only=True)
 class AlibiPositions:
-    """A score penalty linear in distance, its slope fixed for each head (Press et al. 2022)."""
+    """A score penalty linear in distance, its slope fixed for each head (Press et al. 2022); `scale` multiplies slopes."""
 
     max_bias: float = 8.0
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_positive(self, "max_bias")
+        _require_positive(self, "max_bias", "scale")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""The one transformer, built from the parts a config names."""

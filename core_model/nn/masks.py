@@ -1,0 +1,58 @@
+"""Which keys a query may see, as a predicate of positions that any block can evaluate.
+
+Shape letters: N queries, M keys.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from core_model.config import MaskSpec
+
+
+def visible(mask: MaskSpec, query_N: torch.Tensor, key_M: torch.Tensor) -> torch.Tensor:
+    """True [N, M] where the query at position query_N[i] may see the key at position key_M[j]."""
+    i_N1, j_1M = query_N[:, None], key_M[None, :]
+    distance_NM = i_N1 - j_1M
+    allowed_NM = distance_NM >= 0 if mask.causal else torch.ones_like(distance_NM, dtype=torch.bool)
+    seen_NM = allowed_NM
+    if mask.window is not None:
+        near_NM = distance_NM < mask.window if mask.causal else distance_NM.abs() <= mask.window
+        is_global_NM = (i_N1 < mask.n_global) | (j_1M < mask.n_global)
+        seen_NM = allowed_NM & (near_NM | is_global_NM)
+    if mask.n_prefix:
+        seen_NM = seen_NM | (j_1M < mask.n_prefix)
+    return seen_NM
+
+
+def hides_nothing(mask: MaskSpec) -> bool:
+    """Whether every query sees every key."""
+    return not mask.causal and mask.window is None
+
+
+def key_spans(mask: MaskSpec, first: int, last: int, n_keys: int) -> list[tuple[int, int]]:
+    """The ranges of keys that queries at positions first..last (inclusive) may see, in order, without overlap.
+
+    Everything outside them is masked for all of these queries; inside, `visible` decides.
+    """
+    stop = min(last + 1, n_keys) if mask.causal else n_keys
+    if mask.window is None or first < mask.n_global:
+        return _joined([(0, max(stop, min(mask.n_prefix, n_keys)))])
+    start = max(0, first - mask.window + (1 if mask.causal else 0))
+    if not mask.causal:
+        stop = min(n_keys, last + mask.window + 1)
+    always = min(max(mask.n_global, mask.n_prefix), n_keys)
+    return _joined([(0, always), (start, stop)])
+
+
+def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans without empty ones, overlapping ones joined."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in spans:
+        if start >= stop:
+            continue
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], stop))
+        else:
+            joined.append((start, stop))
+    return joined

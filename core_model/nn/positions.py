@@ -1,0 +1,133 @@
+"""How a transformer knows order: tables added to embeddings, rotations of queries and keys, biases of scores.
+
+Shape letters: N positions (queries), M keys, H heads, D head size, R rotated dimensions, C model width.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from core_model.config import AlibiPositions, BucketedPositions, RotaryPositions, RotaryScaling, SinusoidalPositions
+
+
+def sinusoidal_table(spec: SinusoidalPositions, position_N: torch.Tensor, d_model: int) -> torch.Tensor:
+    """Sines and cosines [N, C] of each position (Vaswani et al. 2017, section 3.5); any width, odd too.
+
+    Dimension pair i has angle position / base^(2i / C); with `endpoint`, position / base^(i / (C/2 - 1)).
+    """
+    n_sines = (d_model + 1) // 2
+    pair = torch.arange(n_sines, dtype=torch.float64)
+    exponent = pair / max(d_model // 2 - 1, 1) if spec.endpoint else 2 * pair / d_model
+    angle_NP = (position_N.double() + spec.offset)[:, None] * torch.exp(-math.log(spec.base) * exponent)
+    table_NC = torch.zeros(len(position_N), d_model, dtype=torch.float64)
+    n_cosines = d_model // 2
+    if spec.layout == "interleaved":
+        table_NC[:, 0::2] = angle_NP.sin()
+        table_NC[:, 1::2] = angle_NP[:, :n_cosines].cos()
+    else:
+        table_NC[:, :n_sines] = angle_NP.sin()
+        table_NC[:, n_sines:] = angle_NP[:, :n_cosines].cos()
+    return table_NC.float()
+
+
+def rotary_frequencies(spec: RotaryPositions, length: int) -> tuple[torch.Tensor, float]:
+    """Radians a position for each pair [R/2], and the factor on cos and sin, for an input of `length` tokens."""
+    plain = spec.base ** -(torch.arange(0, spec.n_rotated, 2, dtype=torch.float64) / spec.n_rotated)
+    scaling = spec.scaling
+    if scaling is None:
+        return plain, 1.0
+    return _SCALINGS[scaling.kind](spec, scaling, plain, length), scaling.attention_factor
+
+
+def _linear(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, length: int) -> torch.Tensor:
+    return plain / scaling.factor
+
+
+def _dynamic(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, length: int) -> torch.Tensor:
+    stretch = scaling.factor * max(length, scaling.original_length) / scaling.original_length - (scaling.factor - 1)
+    base = spec.base * stretch ** (spec.n_rotated / (spec.n_rotated - 2))
+    return base ** -(torch.arange(0, spec.n_rotated, 2, dtype=torch.float64) / spec.n_rotated)
+
+
+def _yarn(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, length: int) -> torch.Tensor:
+    def dimension_turning(n_turns: float) -> float:
+        """The pair that turns n_turns times over the original length (Peng et al. 2023, eq. 17 solved for the pair)."""
+        wavelength = scaling.original_length / (n_turns * 2 * math.pi)
+        return spec.n_rotated * math.log(wavelength) / (2 * math.log(spec.base))
+
+    low, high = dimension_turning(scaling.beta_fast), dimension_turning(scaling.beta_slow)
+    if scaling.truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, spec.n_rotated - 1)
+    width = high - low if high != low else 0.001
+    ramp = ((torch.arange(spec.n_rotated // 2, dtype=torch.float64) - low) / width).clamp(0, 1)
+    return plain / scaling.factor * ramp + plain * (1 - ramp)
+
+
+def _llama3(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, length: int) -> torch.Tensor:
+    turns = scaling.original_length * plain / (2 * math.pi)
+    low, high = scaling.low_frequency_factor, scaling.high_frequency_factor
+    smooth = ((turns - low) / (high - low)).clamp(0, 1)
+    return (1 - smooth) * plain / scaling.factor + smooth * plain
+
+
+def _longrope(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, length: int) -> torch.Tensor:
+    factors = scaling.long_factors if length > scaling.original_length else scaling.short_factors
+    return plain / torch.tensor(factors, dtype=torch.float64)
+
+
+_SCALINGS = {"linear": _linear, "dynamic": _dynamic, "yarn": _yarn, "llama3": _llama3, "longrope": _longrope}
+
+
+def rotate(x_BHND: torch.Tensor, spec: RotaryPositions, position_N: torch.Tensor, length: int) -> torch.Tensor:
+    """Turn the first R dimensions of each head by angles that grow with the position (Su et al. 2021, eq. 15 and 34)."""
+    frequency_P, factor = rotary_frequencies(spec, length)
+    angle_NP = position_N.double()[:, None] * frequency_P.to(position_N.device)
+    cos_NP, sin_NP = (angle_NP.cos() * factor).to(x_BHND.dtype), (angle_NP.sin() * factor).to(x_BHND.dtype)
+    turned, rest = x_BHND[..., : spec.n_rotated], x_BHND[..., spec.n_rotated :]
+    if spec.layout == "halves":
+        a, b = turned.chunk(2, dim=-1)
+    else:
+        a, b = turned[..., 0::2], turned[..., 1::2]
+    a, b = a * cos_NP - b * sin_NP, b * cos_NP + a * sin_NP
+    turned = torch.cat((a, b), dim=-1) if spec.layout == "halves" else torch.stack((a, b), dim=-1).flatten(-2)
+    return torch.cat((turned, rest), dim=-1) if rest.shape[-1] else turned
+
+
+def alibi_slopes(spec: AlibiPositions, n_heads: int) -> torch.Tensor:
+    """One slope a head [H]: a geometric sequence, for counts that are no power of 2 interleaved with the next (Press et al.)."""
+    n_power = 2 ** math.floor(math.log2(n_heads))
+    slopes = [2 ** (-spec.max_bias * (h + 1) / n_power) for h in range(n_power)]
+    slopes += [2 ** (-spec.max_bias * (2 * h + 1) / (2 * n_power)) for h in range(n_heads - n_power)]
+    return torch.tensor(slopes) * spec.scale
+
+
+def relative_bucket(spec: BucketedPositions, distance: torch.Tensor) -> torch.Tensor:
+    """T5's bucket of key position minus query position: half exact, the rest logarithmic up to max_distance.
+
+    Raffel et al. 2020, section 2.1; a causal model counts only keys behind the query.
+    """
+    n_buckets = spec.n_buckets
+    bucket = torch.zeros_like(distance)
+    if spec.bidirectional:
+        n_buckets //= 2
+        bucket = (distance > 0).long() * n_buckets
+        distance = distance.abs()
+    else:
+        distance = (-distance).clamp(min=0)
+    n_exact = n_buckets // 2
+    ratio = torch.log(distance.clamp(min=1).float() / n_exact) / math.log(spec.max_distance / n_exact)
+    far = (n_exact + (ratio * (n_buckets - n_exact)).long()).clamp(max=n_buckets - 1)
+    return bucket + torch.where(distance < n_exact, distance, far)
+
+
+def score_bias(
+    spec: AlibiPositions | BucketedPositions, weights: torch.Tensor, query_N: torch.Tensor, key_M: torch.Tensor
+) -> torch.Tensor:
+    """What relative position adds to the scores [H, N, M]; weights are ALiBi's slopes [H] or T5's table [buckets, H]."""
+    distance_NM = key_M[None, :] - query_N[:, None]
+    if isinstance(spec, AlibiPositions):
+        return -weights[:, None, None] * distance_NM.abs()
+    return weights[relative_bucket(spec, distance_NM)].permute(2, 0, 1)

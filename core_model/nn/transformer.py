@@ -1,0 +1,254 @@
+"""The transformer: stacks of layers and an output head, all as its config says.
+
+Shape letters: B batch, N positions, M encoder positions, C model width, V outputs.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from core_model.config import (
+    BucketedPositions,
+    HeadSpec,
+    LearnedPositions,
+    ModelConfig,
+    Pooling,
+    SinusoidalPositions,
+    StackConfig,
+    TokenEmbedding,
+)
+from core_model.errors import TraceError
+from core_model.nn.attention import Attention
+from core_model.nn.blocks import Layer, Pass
+from core_model.nn.cache import KeyValueCache
+from core_model.nn.feedforward import ACTIVATIONS
+from core_model.nn.norms import make_norm
+from core_model.nn.positions import sinusoidal_table
+from core_model.nn.tap import Tap
+
+
+class Embedding(nn.Module):
+    """Token vectors, scaled, plus type vectors and absolute positions, normed, dropped out, projected; see TokenEmbedding."""
+
+    def __init__(self, spec: TokenEmbedding, stack: StackConfig, *, own_table: bool) -> None:
+        super().__init__()
+        self.spec = spec
+        self.token = nn.Embedding(spec.vocab_size, spec.d_embedding) if own_table else None
+        self.type = nn.Embedding(spec.n_types, spec.d_embedding) if spec.n_types else None
+        self.norm = make_norm(spec.norm, spec.d_embedding) if spec.norm else None
+        self.projection = None
+        if spec.d_embedding != stack.d_model:
+            self.projection = nn.Linear(spec.d_embedding, stack.d_model, bias=spec.projection_bias)
+
+    def forward(self, x_BNE: torch.Tensor, position_NE: torch.Tensor | None, type_ids_BN: torch.Tensor | None) -> torch.Tensor:
+        if self.spec.scale != 1:
+            x_BNE = x_BNE * self.spec.scale
+        if self.type is not None:
+            x_BNE = x_BNE + (self.type.weight[0] if type_ids_BN is None else self.type(type_ids_BN))
+        if position_NE is not None:
+            x_BNE = x_BNE + position_NE
+        if self.norm is not None:
+            x_BNE = self.norm(x_BNE)
+        if self.training and self.spec.dropout:
+            x_BNE = functional.dropout(x_BNE, self.spec.dropout)
+        return x_BNE if self.projection is None else self.projection(x_BNE)
+
+
+class Stack(nn.Module):
+    """One tower: embedding, layers, final norm."""
+
+    def __init__(self, name: str, config: StackConfig, *, d_memory: int | None = None, own_table: bool = True) -> None:
+        super().__init__()
+        self.name, self.config = name, config
+        self.embedding = Embedding(config.embedding, config, own_table=own_table)
+        self.position = None
+        if isinstance(config.position, LearnedPositions):
+            n_rows = config.position.max_length + config.position.offset
+            self.position = nn.Embedding(n_rows, config.embedding.d_embedding)
+        self.layers = nn.ModuleDict(
+            {
+                str(i): Layer(spec, config.d_model, d_memory)
+                for i, spec in enumerate(config.layers)
+                if config.weights_index(i) == i
+            }
+        )
+        self.final_norm = make_norm(config.final_norm, config.d_model) if config.final_norm else None
+
+    def positions(self, start: int, n: int, like: torch.Tensor) -> torch.Tensor | None:
+        """What absolute position adds to the embeddings [N, E] of tokens start ... start + n - 1; None without any."""
+        spec = self.config.position
+        if isinstance(spec, SinusoidalPositions):
+            table_NE = sinusoidal_table(spec, torch.arange(start, start + n), self.config.embedding.d_embedding)
+            return table_NE.to(device=like.device, dtype=like.dtype)
+        if self.position is None or spec is None:
+            return None
+        if start + n > spec.max_length:
+            raise TraceError(
+                f"the input has {start + n} tokens, but this model has positions for {spec.max_length} only: shorten it"
+            )
+        return self.position.weight[start + spec.offset : start + n + spec.offset]
+
+    def layer(self, index: int) -> Layer:
+        """The module whose weights layer `index` uses."""
+        module = self.layers[str(self.config.weights_index(index))]
+        assert isinstance(module, Layer)
+        return module
+
+    def forward(self, x_BNE: torch.Tensor, shared: Pass, type_ids_BN: torch.Tensor | None = None) -> torch.Tensor:
+        start = 0 if shared.cache is None else shared.cache.length(f"{self.name}.self", 0)
+        x_BNC = self.embedding(x_BNE, self.positions(start, x_BNE.shape[1], x_BNE), type_ids_BN)
+        tap = shared.tap
+        if tap is not None:
+            x_BNC = tap.activation(f"{self.name}.embedding", x_BNC)
+        for index in range(self.config.n_layers):
+            x_BNC = self.layer(index)(
+                x_BNC, shared, stack=self.name, layer=index, bias_table=self._bias_table(index)
+            )
+        if self.final_norm is not None:
+            x_BNC = self.final_norm(x_BNC)
+        return x_BNC if tap is None else tap.activation(f"{self.name}.final_hidden", x_BNC)
+
+    def _bias_table(self, index: int) -> torch.Tensor | None:
+        """T5's table of another layer, where this layer uses one."""
+        position = self.config.layers[index].attention.position
+        if not isinstance(position, BucketedPositions) or position.from_layer is None:
+            return None
+        owner = self.layer(position.from_layer).attention
+        assert isinstance(owner, Attention) and owner.position_bias is not None
+        return owner.position_bias.weight
+
+
+class Head(nn.Module):
+    """Hidden states to logits: pick positions, transform, map; see HeadSpec."""
+
+    def __init__(self, spec: HeadSpec, d_model: int) -> None:
+        super().__init__()
+        self.spec = spec
+        self.transform = self.transform_norm = None
+        d_input = d_model
+        if spec.transform is not None:
+            d_input = spec.transform.d_output
+            self.transform = nn.Linear(d_model, d_input, bias=spec.transform.bias)
+            if spec.transform.norm:
+                self.transform_norm = make_norm(spec.transform.norm, d_input)
+        self.output = _TiedOutput(spec) if spec.tied else nn.Linear(d_input, spec.n_outputs, bias=spec.bias)
+
+    def forward(self, x_BNC: torch.Tensor, table_VE: torch.Tensor | None) -> torch.Tensor:
+        x_BNC = pool(x_BNC, self.spec.pooling)
+        if self.transform is not None and self.spec.transform is not None:
+            x_BNC = ACTIVATIONS[self.spec.transform.activation](self.transform(x_BNC))
+            if self.transform_norm is not None:
+                x_BNC = self.transform_norm(x_BNC)
+        if isinstance(self.output, _TiedOutput):
+            assert table_VE is not None
+            logits_BNV = self.output(x_BNC, table_VE)
+        else:
+            logits_BNV = self.output(x_BNC)
+        if self.spec.scale != 1:
+            logits_BNV = logits_BNV * self.spec.scale
+        cap = self.spec.soft_cap
+        return logits_BNV if cap is None else torch.tanh(logits_BNV / cap) * cap
+
+
+class _TiedOutput(nn.Module):
+    """A linear map whose weight is the token table; only its bias is its own."""
+
+    def __init__(self, spec: HeadSpec) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(spec.n_outputs)) if spec.bias else None
+
+    def forward(self, x_BNE: torch.Tensor, table_VE: torch.Tensor) -> torch.Tensor:
+        return functional.linear(x_BNE, table_VE, self.bias)
+
+
+def pool(x_BNC: torch.Tensor, pooling: Pooling) -> torch.Tensor:
+    """The positions a head reads: all [B, N, C], or one vector an example [B, C]."""
+    if pooling == "first":
+        return x_BNC[:, 0]
+    if pooling == "last":
+        return x_BNC[:, -1]
+    return x_BNC.mean(1) if pooling == "mean" else x_BNC
+
+
+class Transformer(nn.Module):
+    """Encoder, decoder or both. A new one has PyTorch's default weights: initialise it or load a checkpoint."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Stack("encoder", config.encoder) if config.encoder else None
+        d_memory = config.encoder.d_model if config.encoder else None
+        own_table = not (config.shared_embedding and config.encoder)
+        self.decoder = None
+        if config.decoder:
+            self.decoder = Stack("decoder", config.decoder, d_memory=d_memory, own_table=own_table)
+        self.head = Head(config.head, config.output_stack.d_model) if config.head else None
+
+    @property
+    def output_stack(self) -> Stack:
+        """The stack whose hidden states are the model's output."""
+        stack = self.decoder or self.encoder
+        assert isinstance(stack, Stack)
+        return stack
+
+    def token_table(self, stack: Stack) -> torch.Tensor:
+        """The token vectors [V, E] a stack reads: its own, or the encoder's where they share."""
+        if stack.embedding.token is not None:
+            return stack.embedding.token.weight
+        assert self.encoder is not None and self.encoder.embedding.token is not None
+        return self.encoder.embedding.token.weight
+
+    def forward(
+        self,
+        ids_BN: torch.Tensor,
+        decoder_ids_BM: torch.Tensor | None = None,
+        type_ids_BN: torch.Tensor | None = None,
+        key_mask_BN: torch.Tensor | None = None,
+        *,
+        cache: KeyValueCache | None = None,
+        tap: Tap | None = None,
+    ) -> torch.Tensor:
+        """Logits [B, N, V] ([B, V] from a head that pools), or hidden states [B, N, C] without a head.
+
+        ids are integers, or vectors [B, N, E] to be used in the place of token vectors. key_mask_BN is True at real tokens
+        of the first stack.
+        """
+        hidden_BNC = self.hidden(ids_BN, decoder_ids_BM, type_ids_BN, key_mask_BN, cache=cache, tap=tap)
+        return self.logits(hidden_BNC, tap=tap) if self.head is not None else hidden_BNC
+
+    def hidden(
+        self,
+        ids_BN: torch.Tensor,
+        decoder_ids_BM: torch.Tensor | None = None,
+        type_ids_BN: torch.Tensor | None = None,
+        key_mask_BN: torch.Tensor | None = None,
+        *,
+        cache: KeyValueCache | None = None,
+        tap: Tap | None = None,
+    ) -> torch.Tensor:
+        """Hidden states [B, N, C] of the output stack after its final norm."""
+        if self.encoder is None:
+            assert self.decoder is not None
+            shared = Pass(key_mask_BN=key_mask_BN, cache=cache, tap=tap)
+            return self.decoder(self._vectors(self.decoder, ids_BN), shared, type_ids_BN)
+        shared = Pass(key_mask_BN=key_mask_BN, tap=tap)
+        memory_BMC = self.encoder(self._vectors(self.encoder, ids_BN), shared, type_ids_BN)
+        if self.decoder is None:
+            return memory_BMC
+        if decoder_ids_BM is None:
+            raise TraceError("this model has an encoder and a decoder: give decoder_ids (the target) as well")
+        shared = Pass(memory_BMC=memory_BMC, memory_mask_BM=key_mask_BN, cache=cache, tap=tap)
+        return self.decoder(self._vectors(self.decoder, decoder_ids_BM), shared)
+
+    def logits(self, hidden_BNC: torch.Tensor, *, tap: Tap | None = None) -> torch.Tensor:
+        """What the head says of hidden states."""
+        assert self.head is not None
+        table_VE = self.token_table(self.output_stack) if self.head.spec.tied else None
+        logits_BNV = self.head(hidden_BNC, table_VE)
+        return logits_BNV if tap is None else tap.activation("logits", logits_BNV)
+
+    def _vectors(self, stack: Stack, ids_BN: torch.Tensor) -> torch.Tensor:
+        """Token vectors [B, N, E] of ids; vectors pass as they are."""
+        return ids_BN if ids_BN.is_floating_point() else functional.embedding(ids_BN, self.token_table(stack))
