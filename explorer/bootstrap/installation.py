@@ -13,10 +13,10 @@ from pathlib import Path
 from explorer.bootstrap.environment import STAMP, interpreter, read_stamp, site_packages, write_stamp
 from explorer.bootstrap.failures import SetupError, explain_output
 from explorer.bootstrap.progress import PipProgress, Report, each_second
-from explorer.bootstrap.requirements import PYTHON, Requirements, installed_version, is_within
+from explorer.bootstrap.requirements import PYTHON, Requirements, installed_version, is_within, read_requirements
 
 
-def install(environment: Path, wanted: Requirements, constraints: Path, *, digests: Sequence[str]) -> None:
+def install(environment: Path, wanted: Requirements, root: Path) -> None:
     """Make `environment` where there is none that can be trusted, and install what is wanted into it."""
     report = Report(sys.stderr)
     started = time.monotonic()
@@ -28,9 +28,9 @@ def install(environment: Path, wanted: Requirements, constraints: Path, *, diges
         make_environment(environment)
         held = []
     write_stamp(environment, [])
-    progress = PipProgress(report, environment)
+    progress = PipProgress(report, environment, expected=0 if held else wanted.n_pins)
     try:
-        run_pip(environment, wanted.lines, constraints, progress)
+        run_pip(environment, wanted.lines, root / "constraints.txt", progress)
     except BaseException:
         if not progress.installing:  # pip changed nothing yet, so what was there before is still whole
             if held is None:
@@ -38,7 +38,8 @@ def install(environment: Path, wanted: Requirements, constraints: Path, *, diges
             else:
                 write_stamp(environment, held)
         raise
-    write_stamp(environment, digests)
+    base = read_requirements(root, with_tests=False)
+    write_stamp(environment, sorted({base.digest, wanted.digest}))
     report.line(f"ready after {time.monotonic() - started:.0f} s")
 
 

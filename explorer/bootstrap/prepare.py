@@ -16,8 +16,7 @@ def prepare(root: Path, *, with_tests: bool) -> Path | None:
     Raises SetupError.
     """
     environment = root / ".venv"
-    base = read_requirements(root, extras=())
-    wanted = read_requirements(root, extras=("test",)) if with_tests else base
+    wanted = read_requirements(root, with_tests=with_tests)
     inside = Path(sys.prefix).resolve() == environment.resolve()
 
     def is_ready() -> bool:
@@ -41,7 +40,7 @@ def prepare(root: Path, *, with_tests: bool) -> Path | None:
         try:
             with one_at_a_time(root):
                 if not is_ready():  # the start that held the lock before may have done the work
-                    install(environment, wanted, root / "constraints.txt", digests=sorted({base.digest, wanted.digest}))
+                    install(environment, wanted, root)
         except OSError as error:
             raise SetupError(explain_os_error(error, environment)) from error
     elif inside:

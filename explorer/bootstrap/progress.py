@@ -13,14 +13,17 @@ from typing import TextIO
 
 from explorer.bootstrap.environment import site_packages
 
+FETCHED = r"\s*(?:Downloading|Using cached|Processing) (\S+\.(?:whl|gz|zip))( \([\d.]+ \w+\))?(?: \(from .+\))?$"
+
 
 class PipProgress:
     """Turns what pip prints into what a person wants to know: which package, how large, how many of how many."""
 
-    def __init__(self, report: Report, environment: Path) -> None:
+    def __init__(self, report: Report, environment: Path, *, expected: int) -> None:
         self.report = report
         self.installing = 0  # how many packages, once pip has begun to install them
         self._environment = environment
+        self._expected = expected
         self._found = 0
         self._fetched = 0
         self._current = ""
@@ -30,11 +33,11 @@ class PipProgress:
         if match := re.match(r"Collecting (\S+)", line):
             self._found += 1
             self.report.update(f"[2/3] looking for {match[1]}")
-        elif match := re.match(r"\s*(?:Downloading|Using cached|Processing) (\S+\.(?:whl|gz|zip))( \(.+\))?$", line):
+        elif match := re.match(FETCHED, line):
             self._fetched += 1
-            count = f"{self._fetched} of {self._found}" if self._found > self._fetched else f"{self._fetched}"
+            total = max(self._expected, self._found)  # pip may find all packages before it fetches any, or one by one
             name_and_version = " ".join(re.split(r"[/\\]", match[1])[-1].split("-")[:2])
-            self._current = f"[2/3] package {count}: {name_and_version}{match[2] or ''}"
+            self._current = f"[2/3] package {self._fetched} of about {total}: {name_and_version}{match[2] or ''}"
             self._since = time.time()
             self.report.line(self._current)
         elif match := re.match(r"Progress (\d+) of (\d+)", line):

@@ -12,22 +12,26 @@ from pathlib import Path
 from typing import NamedTuple
 
 PYTHON = "{}.{}".format(*sys.version_info)
+TEST_PINS = "# What the tests need besides"  # the heading in constraints.txt
 COMPARISONS = {">=": operator.ge, "<": operator.lt, "==": operator.eq}
 
 
 class Requirements(NamedTuple):
-    """What a start needs: requirement lines of pyproject.toml, and a digest of them and the pins."""
+    """What a start needs: requirement lines of pyproject.toml, a digest of them and the pins, how many pins apply."""
 
     lines: tuple[str, ...]
     digest: str
+    n_pins: int
 
 
-def read_requirements(root: Path, *, extras: Sequence[str]) -> Requirements:
-    """The dependencies of the application and of the named extras."""
+def read_requirements(root: Path, *, with_tests: bool) -> Requirements:
+    """The dependencies of the application, and those of its tests if asked for."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
-    pins = (root / "constraints.txt").read_bytes()
-    return Requirements(tuple(lines), hashlib.sha256(pins + "\n".join(lines).encode()).hexdigest())
+    lines = project["dependencies"] + (project["optional-dependencies"]["test"] if with_tests else [])
+    constraints = (root / "constraints.txt").read_text(encoding="utf-8")
+    pins = constraints if with_tests else constraints.partition(TEST_PINS)[0]
+    digest = hashlib.sha256("\n".join([constraints, *lines]).encode()).hexdigest()
+    return Requirements(tuple(lines), digest, pins.count("=="))
 
 
 def is_satisfied(lines: Sequence[str], path: Sequence[str]) -> bool:
