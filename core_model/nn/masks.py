@@ -5,6 +5,8 @@ Shape letters: N queries, M keys.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 
 from core_model.config import MaskSpec
@@ -28,6 +30,28 @@ def visible(mask: MaskSpec, query_N: torch.Tensor, key_M: torch.Tensor) -> torch
 def hides_nothing(mask: MaskSpec) -> bool:
     """Whether every query sees every key."""
     return not mask.causal and mask.window is None
+
+
+def coverage(mask: MaskSpec, rows: range, cols: range) -> Literal["all", "some", "none"]:
+    """Whether the queries at positions `rows` see all, some or none of the keys at positions `cols`.
+
+    "some" may be said of a block where it is all or none; never the other way round.
+    """
+    farthest_ahead = cols[-1] - rows[0]
+    farthest_behind = rows[-1] - cols[0]
+    nearest_ahead, nearest_behind = cols[0] - rows[-1], rows[0] - cols[-1]
+    reach_behind = None if mask.window is None else mask.window - 1 if mask.causal else mask.window
+    reach_ahead = 0 if mask.causal else reach_behind
+    if _within(farthest_ahead, reach_ahead) and _within(farthest_behind, reach_behind):
+        return "all"
+    touches_always_seen = cols[0] < max(mask.n_prefix, mask.n_global) or rows[0] < mask.n_global
+    if not touches_always_seen and not (_within(nearest_ahead, reach_ahead) and _within(nearest_behind, reach_behind)):
+        return "none"
+    return "some"
+
+
+def _within(distance: int, reach: int | None) -> bool:
+    return reach is None or distance <= reach
 
 
 def key_spans(mask: MaskSpec, first: int, last: int, n_keys: int) -> list[tuple[int, int]]:

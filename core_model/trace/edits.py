@@ -1,0 +1,110 @@
+"""Changes to a forward pass, as frozen records: what would the model do without this head?
+
+An edit that changes nothing (a scale of 1, a patch with the same values) leaves every bit as it was.
+Shape letters: B batch, H heads, N queries, M keys, D head size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from core_model.nn.attention import HeadInputs, visible_block
+from core_model.sites import layer_site
+
+
+class Edit:
+    """An edit changes activations, attention matrices or neither."""
+
+    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+        """The activation [B, ...] to go on with in place of x."""
+        return x
+
+    def patterns(self, site: str, layer: int, heads: HeadInputs) -> dict[int, torch.Tensor]:
+        """Attention matrices [B, N, M] to use in place of the computed ones, by head."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HeadEdit(Edit):
+    """An edit of one head, addressed as everywhere: attention site, layer, head."""
+
+    site: str
+    layer: int
+    head: int
+
+    @property
+    def output_site(self) -> str:
+        """The activation that holds this head's output."""
+        stack, kind = self.site.split(".")
+        return layer_site(stack, self.layer, "cross_head_output" if kind == "cross" else "head_output")
+
+    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+        if site != self.output_site:
+            return x
+        edited_BHND = x.clone()
+        edited_BHND[:, self.head] = self.edited_output(x[:, self.head])
+        return edited_BHND
+
+    def edited_output(self, out_BND: torch.Tensor) -> torch.Tensor:
+        """This head's output after the edit."""
+        return out_BND
+
+
+@dataclass(frozen=True, kw_only=True)
+class AblateHead(_HeadEdit):
+    """Replace a head's output by zero, or by its mean over the positions of this input."""
+
+    by: Literal["zero", "mean"] = "zero"
+
+    def edited_output(self, out_BND: torch.Tensor) -> torch.Tensor:
+        if self.by == "zero":
+            return torch.zeros_like(out_BND)
+        return out_BND.mean(1, keepdim=True).expand_as(out_BND)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleHead(_HeadEdit):
+    """Multiply a head's output."""
+
+    factor: float
+
+    def edited_output(self, out_BND: torch.Tensor) -> torch.Tensor:
+        return out_BND * self.factor
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacePattern(Edit):
+    """Give a head another attention matrix: uniform over what it may see, the previous token, or the token itself."""
+
+    site: str
+    layer: int
+    head: int
+    pattern: Literal["uniform", "previous_token", "identity"]
+
+    def patterns(self, site: str, layer: int, heads: HeadInputs) -> dict[int, torch.Tensor]:
+        if (site, layer) != (self.site, self.layer):
+            return {}
+        n, m = heads.n_queries, heads.n_keys
+        device = heads.q_BHND.device
+        if self.pattern == "uniform":
+            seen_BNM = visible_block(heads, slice(0, n), torch.arange(m, device=device))[:, 0].float()
+            pattern_BNM = seen_BNM / seen_BNM.sum(-1, keepdim=True).clamp(min=1)
+        else:
+            back = 1 if self.pattern == "previous_token" else 0
+            key_N = (torch.arange(n, device=device) + heads.query_start - back).clamp(0, m - 1)
+            pattern_BNM = torch.nn.functional.one_hot(key_N, m).float()[None]
+        return {self.head: pattern_BNM.expand(heads.q_BHND.shape[0], n, m)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PatchSite(Edit):
+    """Replace an activation by the one another trace kept under the same name."""
+
+    name: str
+    value: torch.Tensor
+
+    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+        return self.value.to(x.dtype).expand_as(x) if site == self.name else x

@@ -1,0 +1,124 @@
+"""The attention of one head, evaluated for any block of rows and columns, exactly, without ever holding the whole.
+
+A row's normaliser is computed once and kept (or taken from the forward pass, whose kernel computes it anyway); from then on
+a weight is exp(score - logsumexp) wherever it is asked for. Everything drawn or written comes from `HeadScores`.
+
+Shape letters: N rows (queries) of a block, M columns (keys) of a block, D head size.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+
+from core_model.cancel import CancelToken
+from core_model.nn import masks
+from core_model.nn.attention import HeadInputs, scores, visible_block
+
+_NORMALISER_SCORES = 1 << 22
+"""Scores held at once while row normalisers are computed: 16 MiB."""
+
+
+class HeadScores:
+    """One head's scores and weights. Built from references to its queries and keys; used on the thread that computes."""
+
+    def __init__(self, heads: HeadInputs, head: int) -> None:
+        self._head = heads.head(head)
+        self.n_queries, self.n_keys = heads.n_queries, heads.n_keys
+        self._is_softmax = heads.spec.normalizer == "softmax"
+        self._is_product = heads.spec.soft_cap is None and heads.bias_weights is None and self._is_softmax
+
+    @property
+    def inputs(self) -> HeadInputs:
+        """The queries and keys of this head alone."""
+        return self._head
+
+    def weights(self, rows: slice, cols: slice) -> torch.Tensor:
+        """Exact attention weights [N, M] in float32; masked cells are 0."""
+        return self.to_weights(self.exponents(rows, cols))
+
+    def scores(self, rows: slice, cols: slice) -> torch.Tensor:
+        """Scores [N, M] in float32 before the normaliser; masked cells are -inf."""
+        return scores(self._head, rows, torch.arange(cols.start, cols.stop, device=self._head.q_BHND.device))[0, 0]
+
+    def masked(self, rows: slice, cols: slice) -> torch.Tensor:
+        """True [N, M] where the query may not see the key."""
+        key_M = torch.arange(cols.start, cols.stop, device=self._head.q_BHND.device)
+        return ~visible_block(self._head, rows, key_M)[0, 0]
+
+    def coverage(self, rows: slice, cols: slice) -> str:
+        """Whether the rows see "all", "some" or "none" of the columns."""
+        if self._head.key_mask_BM is not None:
+            return "some"
+        start = self._head.query_start
+        query_positions = range(rows.start + start, rows.stop + start)
+        return masks.coverage(self._head.spec.mask, query_positions, range(cols.start, cols.stop))
+
+    def exponents(self, rows: slice, cols: slice, out: torch.Tensor | None = None) -> torch.Tensor:
+        """What `to_weights` turns into weights [N, M], monotonically: so maxima can be taken before. Masked cells are -inf.
+
+        Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
+        """
+        if not self._is_product:
+            moved_NM = self._moved(self.scores(rows, cols), rows)
+            return moved_NM if out is None else out.copy_(moved_NM)
+        q_ND, k_DM = self._augmented
+        e_NM = torch.mm(q_ND[rows], k_DM[:, cols], out=out)
+        if self.coverage(rows, cols) != "all":
+            e_NM.masked_fill_(self.masked(rows, cols), float("-inf"))
+        return e_NM
+
+    def to_weights(self, e_NM: torch.Tensor) -> torch.Tensor:
+        """Weights of exponents; monotone, so it may follow a maximum."""
+        return e_NM.exp() if self._is_softmax else torch.relu(e_NM)
+
+    @cached_property
+    def row_normalizer(self) -> torch.Tensor:
+        """Each row's log-sum-exp [N] (its sink included), or for ReLU the number of keys it sees; +inf where it sees none."""
+        known_BHN = self._head.logsumexp_BHN
+        if known_BHN is not None and self._is_softmax and self._head.sinks_H is None:
+            normalizer_N = known_BHN[0, 0].float()
+        else:
+            normalizer_N = self._computed_normalizer()
+        sees_none_N = ~torch.isfinite(normalizer_N) if self._is_softmax else normalizer_N == 0
+        return normalizer_N.masked_fill(sees_none_N, float("inf"))
+
+    def prepare(self, cancel: CancelToken | None = None) -> None:
+        """Compute the row normalisers now, so that a later block is quick."""
+        if cancel is not None:
+            cancel.check()
+        _ = self.row_normalizer
+
+    def _computed_normalizer(self) -> torch.Tensor:
+        """One streaming pass over blocks of rows."""
+        n_rows = max(16, _NORMALISER_SCORES // self.n_keys)
+        device = self._head.q_BHND.device
+        parts: list[torch.Tensor] = []
+        for start in range(0, self.n_queries, n_rows):
+            rows = slice(start, min(start + n_rows, self.n_queries))
+            first, last = (row + self._head.query_start for row in (rows.start, rows.stop - 1))
+            spans = masks.key_spans(self._head.spec.mask, first, last, self.n_keys)
+            key_M = torch.cat([torch.arange(a, b, device=device) for a, b in spans])
+            s_NM = scores(self._head, rows, key_M)[0, 0]
+            if not self._is_softmax:
+                parts.append(s_NM.isfinite().sum(-1).float())
+                continue
+            logsumexp_N = s_NM.logsumexp(-1)
+            if self._head.sinks_H is not None:
+                logsumexp_N = torch.logaddexp(logsumexp_N, self._head.sinks_H.float())
+            parts.append(logsumexp_N)
+        return torch.cat(parts)
+
+    def _moved(self, s_NM: torch.Tensor, rows: slice) -> torch.Tensor:
+        normalizer_N1 = self.row_normalizer[rows, None]
+        return s_NM - normalizer_N1 if self._is_softmax else s_NM / normalizer_N1
+
+    @cached_property
+    def _augmented(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Queries [N, D + 1] with -logsumexp as one more column, keys [D + 1, M] with 1: their product is the exponent."""
+        q_ND = self._head.q_BHND[0, 0].float() * self._head.spec.scale
+        k_MD = self._head.k_BKMD[0, 0].float()
+        q_augmented = torch.cat((q_ND, -self.row_normalizer[:, None].nan_to_num(posinf=0.0)), dim=1)
+        k_augmented = torch.cat((k_MD, torch.ones_like(k_MD[:, :1])), dim=1)
+        return q_augmented, k_augmented.t().contiguous()

@@ -1,0 +1,56 @@
+"""The tap of a trace: collects what attention is computed from and the activations asked for, applies edits, heeds cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+import torch
+
+from core_model.cancel import CancelToken, Progress
+from core_model.nn.attention import HeadInputs
+from core_model.nn.tap import Tap
+from core_model.trace.edits import Edit
+
+
+class CollectingTap(Tap):
+    """Keeps references only: memory grows linearly with length. Lives on the thread that computes."""
+
+    wants_logsumexp = True
+
+    def __init__(
+        self,
+        *,
+        keep: Sequence[str] = (),
+        edits: Sequence[Edit] = (),
+        cancel: CancelToken | None = None,
+        progress: Progress | None = None,
+        n_attentions: int = 1,
+    ) -> None:
+        self.heads: dict[tuple[str, int], HeadInputs] = {}
+        self.activations: dict[str, torch.Tensor] = {}
+        self._keep, self._edits = tuple(keep), tuple(edits)
+        self._cancel, self._progress, self._n_attentions = cancel, progress, n_attentions
+
+    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+        """Apply the edits of this site, then keep the result when it was asked for."""
+        if self._cancel is not None:
+            self._cancel.check()
+        for edit in self._edits:
+            x = edit.activation(site, x)
+        if any(fnmatchcase(site, pattern) for pattern in self._keep):
+            self.activations[site] = x
+        return x
+
+    def attention(self, site: str, layer: int, heads: HeadInputs) -> None:
+        """Keep queries, keys and row log-sum-exps of this attention."""
+        self.heads[site, layer] = heads
+        if self._progress is not None:
+            self._progress(len(self.heads) / self._n_attentions)
+
+    def pattern_edits(self, site: str, layer: int, heads: HeadInputs) -> dict[int, torch.Tensor]:
+        """The replaced attention matrices of this attention."""
+        patterns: dict[int, torch.Tensor] = {}
+        for edit in self._edits:
+            patterns |= edit.patterns(site, layer, heads)
+        return patterns

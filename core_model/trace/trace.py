@@ -1,0 +1,257 @@
+"""One forward pass, remembered so that any head's attention can be computed from it, exactly, at any length.
+
+Shape letters: N queries, M keys, C model width, V outputs.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from core_model.cancel import CancelToken, Progress
+from core_model.config import ModelConfig
+from core_model.errors import TraceError
+from core_model.nn.attention import HeadInputs
+from core_model.nn.transformer import Transformer
+from core_model.results import BoolArray, CellFacts, FloatArray, HeatmapView, Reduce, read_only
+from core_model.trace.edits import Edit
+from core_model.trace.inputs import Inputs
+from core_model.trace.scores import HeadScores
+from core_model.trace.tap import CollectingTap
+from core_model.trace.views import checked_range, pool
+
+_KEPT_HEADS = 64
+"""How many heads' row normalisers and scaled queries stay ready; the oldest go first."""
+
+
+def run_trace(
+    model: Transformer,
+    inputs: Inputs,
+    *,
+    keep: Sequence[str] = (),
+    edits: Sequence[Edit] = (),
+    cancel: CancelToken | None = None,
+    progress: Progress | None = None,
+) -> Trace:
+    """Run a model on one example in eval mode, off the UI thread. Memory is linear in length.
+
+    `keep` names activations to remember, with shell wildcards (`decoder.*.residual_after`). Raises TraceError when the inputs
+    do not fit the model, Cancelled when asked to stop.
+    """
+    tensors = _checked_tensors(model, inputs)
+    n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
+    tap = CollectingTap(keep=keep, edits=edits, cancel=cancel, progress=progress, n_attentions=n_attentions)
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            hidden_BNC = model.hidden(*tensors, tap=tap)
+            logits_BNV = model.logits(hidden_BNC, tap=tap) if model.head is not None else None
+    finally:
+        model.train(was_training)
+    return Trace(tap, hidden=_array(hidden_BNC[0]), logits=None if logits_BNV is None else _array(logits_BNV[0]))
+
+
+class Trace:
+    """Queries, keys and row normalisers of every attention, and the outputs. Lives on the thread that made it."""
+
+    def __init__(self, tap: CollectingTap, *, hidden: FloatArray, logits: FloatArray | None) -> None:
+        self.hidden, self.logits = hidden, logits
+        self._heads = tap.heads
+        self._activations = tap.activations
+        self._scores: OrderedDict[tuple[str, int, int], HeadScores] = OrderedDict()
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The attention sites there are, in the order they run."""
+        return tuple(dict.fromkeys(site for site, _ in self._heads))
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of everything this trace keeps alive, each storage counted once."""
+        kept = list(self._activations.values())
+        for heads in self._heads.values():
+            kept += [t for t in (heads.q_BHND, heads.k_BKMD, heads.logsumexp_BHN) if t is not None]
+        storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in kept}
+        outputs = self.hidden.nbytes + (0 if self.logits is None else self.logits.nbytes)
+        return sum(storages.values()) + outputs
+
+    def shape(self, site: str) -> tuple[int, int, int, int]:
+        """(layers, heads, queries, keys) of a site."""
+        layers = self._layers(site)
+        heads = self._heads[site, layers[0]]
+        return len(layers), heads.q_BHND.shape[1], heads.n_queries, heads.n_keys
+
+    def attention(self, site: str, layer: int, head: int) -> FloatArray:
+        """The exact matrix [N, M] of one head in float32: rows are queries, columns keys, masked cells 0."""
+        scores = self.head(site, layer, head)
+        return _array(scores.weights(slice(0, scores.n_queries), slice(0, scores.n_keys)))
+
+    def row(self, site: str, layer: int, head: int, query: int) -> FloatArray:
+        """The exact weights [M] that one query gives."""
+        scores = self.head(site, layer, head)
+        rows = checked_range("rows", (query, query + 1), scores.n_queries)
+        return _array(scores.weights(rows, slice(0, scores.n_keys))[0])
+
+    def cell(self, site: str, layer: int, head: int, query: int, key: int) -> CellFacts:
+        """One cell's weight, score, rank in its row, and its row's entropy in nat."""
+        scores = self.head(site, layer, head)
+        rows = checked_range("rows", (query, query + 1), scores.n_queries)
+        cols = checked_range("cols", (key, key + 1), scores.n_keys)
+        weights_M = scores.weights(rows, slice(0, scores.n_keys))[0]
+        masked = bool(scores.masked(rows, cols)[0, 0])
+        return CellFacts(
+            query=query,
+            key=key,
+            weight=float(weights_M[key]),
+            score=None if masked else float(scores.scores(rows, cols)[0, 0]),
+            rank=1 + int((weights_M > weights_M[key]).sum()),
+            masked=masked,
+            row_entropy=float(torch.special.entr(weights_M).sum()),
+        )
+
+    def view(
+        self,
+        site: str,
+        layer: int,
+        head: int,
+        rows: tuple[int, int] | None = None,
+        cols: tuple[int, int] | None = None,
+        size: tuple[int, int] = (1024, 1024),
+        reduce: Reduce = "max",
+        *,
+        cancel: CancelToken | None = None,
+        progress: Progress | None = None,
+    ) -> HeatmapView:
+        """The matrix or a part of it in at most size[0] x size[1] pixels; exact where a pixel is a cell, else pooled."""
+        scores = self.head(site, layer, head)
+        row_range = checked_range("rows", rows, scores.n_queries)
+        col_range = checked_range("cols", cols, scores.n_keys)
+        if min(size) < 1:
+            raise TraceError(f"size is {size}: a view needs at least 1 x 1 pixels")
+        picture = pool(scores, row_range, col_range, size, reduce, cancel=cancel, progress=progress)
+        return HeatmapView(
+            site=site,
+            layer=layer,
+            head=head,
+            rows=(row_range.start, row_range.stop),
+            cols=(col_range.start, col_range.stop),
+            values=_array(picture.weights),
+            masked=_mask_array(picture.masked),
+            exact=picture.cells == (1, 1),
+            reduce=reduce,
+        )
+
+    def thumbnails(self, site: str, size: int = 64, *, cancel: CancelToken | None = None) -> FloatArray:
+        """Max-pooled pictures of all heads [layers, heads, height, width], at most `size` pixels a side; NaN where masked."""
+        n_layers, n_heads, n_queries, n_keys = self.shape(site)
+        pictures: list[torch.Tensor] = []
+        for layer in self._layers(site):
+            for head in range(n_heads):
+                scores = HeadScores(self._heads[site, layer], head)
+                picture = pool(scores, slice(0, n_queries), slice(0, n_keys), (size, size), cancel=cancel)
+                pictures.append(picture.weights.masked_fill(picture.masked, float("nan")))
+        return _array(torch.stack(pictures).unflatten(0, (n_layers, n_heads)))
+
+    def activation(self, name: str) -> FloatArray:
+        """An activation that `keep` asked for, without the batch axis."""
+        return _array(self.activation_tensor(name)[0])
+
+    def activation_tensor(self, name: str) -> torch.Tensor:
+        """The same as a tensor [1, ...] in the model's dtype, to patch another run with."""
+        if name not in self._activations:
+            kept = ", ".join(sorted(self._activations)) or "nothing"
+            raise TraceError(f"{name} was not kept in this trace (kept: {kept}): name it in run_trace(keep=...)")
+        return self._activations[name]
+
+    def head(self, site: str, layer: int, head: int) -> HeadScores:
+        """The scores of one head, with its row normalisers kept for the next call."""
+        layers = self._layers(site)
+        if layer not in layers:
+            raise TraceError(f"layer is {layer}: {site} has layers 0 to {layers[-1]}")
+        n_heads = self._heads[site, layer].q_BHND.shape[1]
+        if not 0 <= head < n_heads:
+            raise TraceError(f"head is {head}: {site} has heads 0 to {n_heads - 1}")
+        key = (site, layer, head)
+        if key not in self._scores:
+            self._scores[key] = HeadScores(self._heads[site, layer], head)
+            if len(self._scores) > _KEPT_HEADS:
+                self._scores.popitem(last=False)
+        self._scores.move_to_end(key)
+        return self._scores[key]
+
+    def heads(self, site: str, layer: int) -> HeadInputs:
+        """Queries and keys of all heads of one attention."""
+        self.head(site, layer, 0)
+        return self._heads[site, layer]
+
+    def _layers(self, site: str) -> list[int]:
+        layers = [layer for known, layer in self._heads if known == site]
+        if not layers:
+            raise TraceError(f"site is {site!r}: this model has {', '.join(self.sites)}")
+        return layers
+
+
+def _checked_tensors(model: Transformer, inputs: Inputs) -> tuple[torch.Tensor | None, ...]:
+    """(ids, decoder ids, type ids) with a batch axis on the model's device, once they fit the model."""
+    config = model.config
+    first = next(iter(config.stacks.values()))
+    ids = _checked_stack_input("ids", inputs.ids, inputs.embeddings, first.embedding.vocab_size, first.embedding.d_embedding)
+    decoder_ids = None
+    if config.encoder and config.decoder:
+        if inputs.decoder_ids is None and inputs.decoder_embeddings is None:
+            raise TraceError("this model has an encoder and a decoder: give decoder_ids (the target) as well")
+        spec = config.decoder.embedding
+        decoder_ids = _checked_stack_input(
+            "decoder_ids", inputs.decoder_ids, inputs.decoder_embeddings, spec.vocab_size, spec.d_embedding
+        )
+    elif inputs.decoder_ids is not None:
+        raise TraceError("decoder_ids were given, but this model is one stack only: leave them out")
+    type_ids = None
+    if inputs.type_ids is not None and first.embedding.n_types:
+        type_ids = _checked_stack_input("type_ids", inputs.type_ids, None, first.embedding.n_types, 0)
+    parameter = next(model.parameters())
+    given = (ids, decoder_ids, type_ids)
+    batched = (None if array is None else torch.from_numpy(array)[None] for array in given)
+    return tuple(
+        None if t is None else t.to(parameter.device, parameter.dtype if t.is_floating_point() else t.dtype)
+        for t in batched
+    )
+
+
+def _checked_stack_input(
+    name: str, ids: object, vectors: np.ndarray | None, n_rows: int, width: int
+) -> np.ndarray | None:
+    if ids is None:
+        if vectors is not None and vectors.shape[1] != width:
+            raise TraceError(f"embeddings for {name} are {vectors.shape[1]} wide: this model takes vectors of {width}")
+        return vectors
+    array = np.asarray(ids)
+    beyond = np.flatnonzero((array < 0) | (array >= n_rows))
+    if len(beyond):
+        index = int(beyond[0])
+        raise TraceError(f"{name}[{index}] is {array[index]}: this model knows 0 to {n_rows - 1}")
+    return array
+
+
+def _array(x: torch.Tensor) -> FloatArray:
+    return read_only(x.float().cpu().numpy())
+
+
+def _mask_array(x: torch.Tensor) -> BoolArray:
+    return read_only(x.cpu().numpy())
+
+
+def estimate_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0, dtype_bytes: int = 4) -> int:
+    """Bytes of queries, keys and row normalisers a trace of this length keeps."""
+    lengths = {"encoder": n_tokens, "decoder": n_decoder_tokens if config.encoder else n_tokens}
+    total = 0
+    for site, layers in config.attention_layers().items():
+        n_queries = lengths[site.split(".")[0]]
+        n_keys = lengths["encoder"] if site.endswith("cross") else n_queries
+        for spec in layers:
+            total += n_queries * (spec.d_query * dtype_bytes + spec.n_heads * 4) + n_keys * spec.d_key * dtype_bytes
+    return total
