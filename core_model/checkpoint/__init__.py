@@ -1,0 +1,1 @@
+"""Checkpoints: opening what people have, safely, and writing what they can use elsewhere."""

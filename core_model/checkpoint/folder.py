@@ -1,0 +1,225 @@
+"""What lies at a path: which weight files make up the model, and the folder its config and tokenizer lie in.
+
+Only names and first bytes are looked at. "._" files, which macOS leaves beside real ones, are never seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core_model.checkpoint.files import open_regular
+from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
+from core_model.checkpoint.shards import missing_shards, read_index
+from core_model.checkpoint.wording import counted, file_name, shown, some_of
+from core_model.errors import CheckpointError
+
+WEIGHTS_SUFFIX = ".safetensors"
+INDEX_SUFFIX = ".safetensors.index.json"
+CONFIG_NAME = "config.json"
+ADAPTER_CONFIG_NAME = "adapter_config.json"
+PIPELINE_NAME = "model_index.json"
+
+_FIRST_CHOICES = ("model.safetensors", "pytorch_model.safetensors")
+_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<total>\d+)\.safetensors", re.IGNORECASE)
+_CACHE_ENTRY = re.compile(r"models--(?P<name>.+)")
+_OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".gguf", ".onnx", ".npz", ".pb", ".tflite")
+
+
+class SeveralFilesError(CheckpointError):
+    """A folder with several models in it: `choices` are the paths to ask between."""
+
+    def __init__(self, message: str, *, path: Path, choices: Sequence[Path]) -> None:
+        super().__init__(message, path=path)
+        self.choices = tuple(choices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Location:
+    """One model on disk: its weight files, or the index that names them; its folder; what was noticed on the way."""
+
+    name: str
+    path: Path
+    folder: Path
+    weights: tuple[Path, ...] = ()
+    index: Path | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def config(self) -> Path | None:
+        """The config beside the weights, when there is one."""
+        return self._beside(CONFIG_NAME)
+
+    @property
+    def adapter_config(self) -> Path | None:
+        """The config of a LoRA adapter, when that is what lies here."""
+        return self._beside(ADAPTER_CONFIG_NAME)
+
+    def _beside(self, name: str) -> Path | None:
+        path = self.folder / name
+        return path if path.exists() else None
+
+
+def locate(path: Path) -> Location:
+    """The model at a path: a folder, a weights file, an index, a shard, a config.json, a run folder, a cache entry.
+
+    CheckpointError says what is there instead; SeveralFilesError asks which.
+    """
+    path = path.expanduser()
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except OSError as error:
+        raise CheckpointError(f"{file_name(path)} cannot be opened: {error.strerror}", path=path) from error
+    if is_folder:
+        return _locate_folder(path)
+    if not exists:
+        raise CheckpointError(f"{file_name(path)} does not exist: check the path {shown(path.parent)}", path=path)
+    lowered = path.name.lower()
+    if lowered.endswith(INDEX_SUFFIX):
+        return _location(path, index=path)
+    if path.name in (CONFIG_NAME, ADAPTER_CONFIG_NAME):
+        return _locate_folder(path.parent)
+    if lowered.endswith(WEIGHTS_SUFFIX):
+        return _locate_file(path)
+    raise _not_weights(path)
+
+
+def _locate_file(path: Path) -> Location:
+    """One weights file: the whole model when it is a shard and the others are there, else that file alone."""
+    for index in _listed(path.parent, INDEX_SUFFIX):
+        files = read_index(index)
+        if path not in files.values():
+            continue
+        if missing := missing_shards(files):
+            note = (
+                f"one shard of a model whose other shards are missing: {some_of(file_name(file) for file in missing)}"
+            )
+            return _location(path, weights=(path,), notes=(note,))
+        return _location(path, index=index, notes=(f"{file_name(path)} is one shard: the whole model was opened",))
+    if (shards := _shards_like(path, _listed(path.parent, WEIGHTS_SUFFIX))) is not None:
+        return _location(
+            path, weights=shards, notes=(f"{file_name(path)} is one shard without an index: all shards were opened",)
+        )
+    return _location(path, weights=(path,))
+
+
+def _locate_folder(folder: Path) -> Location:
+    """The model in a folder; a cache entry leads to its snapshot."""
+    if _CACHE_ENTRY.fullmatch(folder.name) and (folder / "snapshots").is_dir():
+        return _locate_folder(_snapshot(folder))
+    weights, indexes = _listed(folder, WEIGHTS_SUFFIX), _listed(folder, INDEX_SUFFIX)
+    for name in _FIRST_CHOICES:
+        for path in weights:
+            if path.name.lower() == name:
+                return _location(folder, weights=(path,))
+    if indexes:
+        standard = [path for path in indexes if path.name.lower() == f"model{INDEX_SUFFIX}"]
+        return _location(folder, index=_only(folder, standard or indexes))
+    if not weights:
+        raise _nothing_to_open(folder)
+    if (shards := _shards_like(weights[0], weights)) is not None and len(shards) == len(weights):
+        return _location(folder, weights=shards, notes=("the shards have no index: all were opened",))
+    return _location(folder, weights=(_only(folder, weights),))
+
+
+def _listed(folder: Path, suffix: str) -> list[Path]:
+    """The folder's files with this ending in any case, in order, without hidden ones."""
+    try:
+        return sorted(
+            path for path in folder.iterdir() if path.name.lower().endswith(suffix) and not path.name.startswith(".")
+        )
+    except OSError as error:
+        raise CheckpointError(f"{file_name(folder)} cannot be read: {error.strerror}", path=folder) from error
+
+
+def _shards_like(path: Path, others: Iterable[Path]) -> tuple[Path, ...] | None:
+    """All shards of the set this file belongs to by its name; None when it is not a shard or the set is incomplete."""
+    own = _SHARD.fullmatch(path.name)
+    if own is None:
+        return None
+    matches = [(other, _SHARD.fullmatch(other.name)) for other in others]
+    same = [(other, m) for other, m in matches if m and (m["stem"], m["total"]) == (own["stem"], own["total"])]
+    numbers = {int(match["number"]) for _, match in same}
+    total = int(own["total"])
+    complete = len(numbers) == total and numbers in ({*range(1, total + 1)}, {*range(total)})
+    return tuple(other for other, _ in same) if complete else None
+
+
+def _only(folder: Path, paths: Sequence[Path]) -> Path:
+    """The one path; SeveralFilesError asks when there are more."""
+    if len(paths) > 1:
+        raise SeveralFilesError(
+            f"{file_name(folder)} holds more than one model ({some_of([file_name(path) for path in paths])}): "
+            "choose which file to open",
+            path=folder,
+            choices=paths,
+        )
+    return paths[0]
+
+
+def _snapshot(entry: Path) -> Path:
+    """The snapshot of a Hugging Face cache entry: the one refs/main names, else the newest."""
+    snapshots = [path for path in (entry / "snapshots").iterdir() if path.is_dir()]
+    if not snapshots:
+        raise CheckpointError(f"{file_name(entry)} is a cache entry without a snapshot: download the model", path=entry)
+    main = entry / "refs" / "main"
+    revision = main.read_text(encoding="utf-8", errors="replace").strip() if main.is_file() else ""
+    named = [path for path in snapshots if path.name == revision]
+    return named[0] if named else max(snapshots, key=lambda path: path.stat().st_mtime)
+
+
+def _location(
+    path: Path, *, weights: tuple[Path, ...] = (), index: Path | None = None, notes: tuple[str, ...] = ()
+) -> Location:
+    """The location with its folder and a name people recognise."""
+    folder = path if path.is_dir() else path.parent
+    return Location(name=_name(path), path=path, folder=folder, weights=weights, index=index, notes=notes)
+
+
+def _name(path: Path) -> str:
+    """What the model is called: its repository in a cache, its folder, or its file when that says more than "model"."""
+    resolved = path.absolute()
+    for part in resolved.parts:
+        if cached := _CACHE_ENTRY.fullmatch(part):
+            return cached["name"].replace("--", "/")
+    plain = resolved.name.lower().startswith(("model.", "model-", "pytorch_model"))
+    return file_name(resolved.parent if plain and not resolved.is_dir() else resolved)
+
+
+def _not_weights(path: Path) -> CheckpointError:
+    """The error for a file that is not opened as a model, naming what it is."""
+    with open_regular(path) as file:
+        other = recognise(file.read(N_FIRST_BYTES))
+    if other is not None and path.suffix.lower() != ".json":
+        return CheckpointError(f"{file_name(path)} is {other.sentence}", path=path)
+    return CheckpointError(
+        f"{file_name(path)} is not a .safetensors file: open the weights or the model's folder", path=path
+    )
+
+
+def _nothing_to_open(folder: Path) -> CheckpointError:
+    """The error for a folder without safetensors, naming what it holds instead."""
+    name = file_name(folder)
+    if (folder / PIPELINE_NAME).exists():
+        return CheckpointError(
+            f"{name} is a diffusers pipeline of several models: open one of its folders, such as text_encoder",
+            path=folder,
+        )
+    try:
+        entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        return CheckpointError(f"{name} cannot be read: {error.strerror}", path=folder)
+    if cached := [path for path in entries if _CACHE_ENTRY.fullmatch(path.name)]:
+        return SeveralFilesError(
+            f"{name} is a cache of {counted(len(cached), 'model')} ({some_of([file_name(p) for p in cached])}): "
+            "choose which to open",
+            path=folder,
+            choices=cached,
+        )
+    others = [path for path in entries if path.suffix.lower() in _OTHER_WEIGHTS and path.is_file()]
+    if others:
+        first = _not_weights(others[0])
+        return CheckpointError(f"{name} holds no .safetensors file; {first}", path=folder)
+    return CheckpointError(f"{name} holds no .safetensors file: open the folder of a model", path=folder)

@@ -1,0 +1,50 @@
+"""Reading a JSON object from a model folder: strict, bounded, and with an error that says what the file is instead."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
+from core_model.checkpoint.files import open_regular
+from core_model.checkpoint.recognise import N_FIRST_BYTES, is_lfs_pointer
+from core_model.checkpoint.wording import file_name, shown
+from core_model.errors import CheckpointError
+
+MAX_JSON_BYTES = 64 * 1024 * 1024
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of at most 64 MB; CheckpointError names the file and what is wrong with it."""
+    with open_regular(path) as file:
+        text = file.read(MAX_JSON_BYTES + 1)
+    if len(text) > MAX_JSON_BYTES:
+        raise _refused(path, f"is larger than {MAX_JSON_BYTES} bytes: a JSON file of a model is smaller")
+    if not text.strip():
+        raise _refused(path, "is empty: download it again")
+    if is_lfs_pointer(text[:N_FIRST_BYTES]):
+        raise _refused(path, "is a Git LFS pointer, not JSON: fetch the file with `git lfs pull` in that folder")
+    if text.startswith(_UTF16_MARKS):
+        raise _refused(path, "is encoded as UTF-16: JSON must be UTF-8; save it again as UTF-8")
+    try:
+        document = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise _refused(path, f"is not UTF-8 text (byte {error.start}): download it again") from error
+    except RecursionError as error:
+        raise _refused(path, "is JSON nested too deeply: download it again") from error
+    except ValueError as error:
+        raise _refused(path, f"is not valid JSON ({shown(error)}): correct it or download it again") from error
+    if not isinstance(document, dict):
+        raise _refused(path, "is JSON, but not an object: download it again")
+    return document
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """NaN and Infinity are Python's, not JSON's; no model setting may be either."""
+    raise ValueError(f"{name} is not a number JSON allows")
+
+
+def _refused(path: Path, reason: str) -> CheckpointError:
+    """The error for this file, with its name in front."""
+    return CheckpointError(f"{file_name(path)} {reason}", path=path)

@@ -1,0 +1,38 @@
+"""Names from files as safe plain text, for messages.
+
+A tensor or file name may hold anything: control characters, lone surrogates, a megabyte. What is shown is one
+printable line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from itertools import islice
+from pathlib import Path
+
+_LONGEST = 120
+
+
+def shown(text: object) -> str:
+    """The text on one printable line of at most 120 characters; what cannot be printed is escaped."""
+    whole = str(text)
+    clean = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in whole[:_LONGEST])
+    return clean if len(whole) <= _LONGEST else f"{clean}..."
+
+
+def file_name(path: Path) -> str:
+    """The last part of a path as printable text, whatever bytes it has on disk."""
+    return shown(os.fsencode(path.name).decode("utf-8", "backslashreplace"))
+
+
+def some_of(names: Collection[str] | Iterable[str], most: int = 3) -> str:
+    """The first few names and how many more there are: "a, b, c and 4 more"."""
+    every = list(names)
+    text = ", ".join(shown(name) for name in islice(every, most))
+    return text if len(every) <= most else f"{text} and {len(every) - most} more"
+
+
+def counted(n: int, noun: str) -> str:
+    """A number with its noun: "1 tensor", "3 tensors"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
