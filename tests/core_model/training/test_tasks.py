@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+
+from core_model.errors import TrainingError
+from core_model.training.data import IGNORED, N_HELD_OUT
+from core_model.training.tasks import TASKS
+
+SYMBOL_TASKS = [name for name, task in TASKS.items() if not task.needs_text]
+ANSWERS = {"copy": lambda text: text, "reverse": lambda text: text[::-1], "sort": lambda text: "".join(sorted(text))}
+
+
+@pytest.fixture
+def generator():
+    return np.random.default_rng(0)
+
+
+def symbols(name, length=9, seed=0):
+    return TASKS[name].make_data(length, seed, None)
+
+
+@pytest.mark.parametrize("name", SYMBOL_TASKS)
+def test_targets_are_the_answer_followed_by_the_end(name, generator):
+    data = symbols(name)
+    batch = data.batch(generator, 16)
+    for ids, targets in zip(batch.ids_BN, batch.targets, strict=True):
+        question = data.tokenizer.decode(ids).split("|")[0]
+        asked = targets[targets != IGNORED]
+        assert data.tokenizer.decode(asked) == ANSWERS[name](question)
+        assert asked[-1] == data.special.end
+
+
+@pytest.mark.parametrize("name", ["reverse", "sort"])
+def test_decoder_is_fed_the_targets_one_position_later(name, generator):
+    data = symbols(name)
+    batch = data.batch(generator, 16)
+    assert (batch.decoder_ids_BM[:, 0] == data.special.decoder_start).all()
+    fed, asked = batch.decoder_ids_BM[:, 1:], batch.targets[:, :-1]
+    is_fed = fed != data.special.padding
+    assert (fed[is_fed] == asked[is_fed]).all()
+
+
+def test_copy_asks_for_nothing_before_the_bar(generator):
+    data = symbols("copy")
+    batch = data.batch(generator, 16)
+    for ids, targets in zip(batch.ids_BN, batch.targets, strict=True):
+        bar = data.tokenizer.encode("|").ids[-1]
+        assert np.flatnonzero(targets != IGNORED)[0] == np.flatnonzero(ids == bar)[0]
+
+
+@pytest.mark.parametrize("name", SYMBOL_TASKS)
+def test_key_mask_is_false_exactly_at_padding(name, generator):
+    data = symbols(name)
+    batch = data.batch(generator, 32)
+    assert len({int(row.sum()) for row in batch.key_mask_BN}) > 1
+    assert (batch.key_mask_BN == (batch.ids_BN != data.special.padding)).all()
+
+
+@pytest.mark.parametrize("name", SYMBOL_TASKS)
+def test_text_of_an_example_is_encoded_to_what_training_feeds(name):
+    data = symbols(name)
+    text = data.tokenizer.decode(data.probe.ids)
+    assert data.tokenizer.encode(text).ids == data.probe.ids
+
+
+@pytest.mark.parametrize("name", SYMBOL_TASKS)
+def test_no_input_is_longer_than_max_length(name, generator):
+    data = symbols(name, length=6)
+    batch = data.batch(generator, 200)
+    assert batch.ids_BN.shape[1] == data.max_length
+    assert batch.decoder_ids_BM is None or batch.decoder_ids_BM.shape[1] == data.max_length
+
+
+@pytest.mark.parametrize("name", SYMBOL_TASKS)
+def test_same_seed_draws_the_same_batches_and_another_seed_others(name):
+    draws = [symbols(name).batch(np.random.default_rng(seed), 8).ids_BN.tobytes() for seed in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_held_out_examples_are_never_trained_on(generator):
+    data = symbols("reverse", length=4)
+    data.tokenizer.encode("abcd")
+    held_out = {row.tobytes() for row in data.held_out.ids_BN}
+    assert len(data.held_out.ids_BN) == N_HELD_OUT
+    drawn = (row.tobytes() for _ in range(40) for row in data.batch(generator, 500).ids_BN)
+    assert held_out.isdisjoint(drawn)
+
+
+@pytest.fixture
+def write_text(tmp_path):
+    def write(text, encoding="utf-8"):
+        path = tmp_path / "corpus.txt"
+        path.write_bytes(text.encode(encoding))
+        return path
+
+    return write
+
+
+def test_language_model_predicts_each_next_character(write_text, generator):
+    text = "der Fluß fließt — 🙂 und fließt. " * 8
+    data = TASKS["language_model"].make_data(10, 0, write_text(text))
+    batch = data.batch(generator, 5)
+    assert (batch.ids_BN[:, 1:] == batch.targets[:, :-1]).all()
+    for ids in batch.ids_BN:
+        assert data.tokenizer.decode(ids) in text
+        assert data.tokenizer.encode(data.tokenizer.decode(ids)).ids == tuple(ids)
+
+
+def test_language_model_never_trains_on_the_end_of_the_text(write_text, generator):
+    data = TASKS["language_model"].make_data(7, 0, write_text("a" * 90 + "b" * 10))
+    batch = data.batch(generator, 1000)
+    assert set(data.tokenizer.decode(np.unique(batch.targets))) == {"a"}
+    assert "b" in data.tokenizer.decode(np.unique(data.held_out.targets))
+
+
+def test_text_too_short_is_refused_with_the_length_needed(write_text):
+    with pytest.raises(TrainingError, match=r"corpus\.txt has 21 tokens.*at least 22"):
+        TASKS["language_model"].make_data(10, 0, write_text("x" * 21))
+    TASKS["language_model"].make_data(10, 0, write_text("x" * 22))
+
+
+def test_text_that_is_not_utf8_is_refused_with_the_offset(write_text):
+    with pytest.raises(TrainingError, match="0xFC at offset 1"):
+        TASKS["language_model"].make_data(10, 0, write_text("für", encoding="latin-1"))
+
+
+def test_missing_text_is_refused_by_name(tmp_path):
+    with pytest.raises(TrainingError, match=r"gone\.txt cannot be read"):
+        TASKS["language_model"].make_data(10, 0, tmp_path / "gone.txt")
+
+
+def test_language_model_without_text_says_what_to_do():
+    with pytest.raises(TrainingError, match="choose a text file"):
+        TASKS["language_model"].make_data(10, 0, None)
