@@ -1,0 +1,33 @@
+"""What a command may act on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from explorer.controller import Controller
+from explorer.state.app_state import LayoutName
+from explorer.state.store import Store
+
+
+class Window(Protocol):
+    """What commands ask of the window: dialogs, focus, layouts. No command knows more of it."""
+
+    def ask_for_file(self) -> Path | None: ...
+    def ask_for_folder(self) -> Path | None: ...
+    def focus_text(self) -> None: ...
+    def show_panel(self, key: str) -> None: ...
+    def show_layout(self, layout: LayoutName) -> None: ...
+    def reset_layout(self) -> None: ...
+    def show_palette(self) -> None: ...
+    def close(self) -> bool: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """The three things there are to act on."""
+
+    store: Store
+    controller: Controller
+    window: Window

@@ -1,0 +1,63 @@
+"""What a panel is: a widget that is told the state and a picture, and says what the person wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from explorer.state.app_state import AppState, LayoutName
+from explorer.state.queries import QueryFunction
+from explorer.theme.manager import ThemeManager
+
+Area: TypeAlias = Literal["left", "centre", "right", "bottom"]
+
+
+class Panel(QWidget):
+    """Told, never asking: it does not know the store, the engine or another panel."""
+
+    intended = Signal(object)
+    """A Move of explorer.state.moves that the person wants; undo takes it back."""
+    noticed = Signal(object)
+    """A Move in passing: the cell under the mouse, the part on screen."""
+    command_requested = Signal(str)
+    """The key of a command of explorer.actions, for a button that does the same."""
+
+    def show_state(self, state: AppState) -> None:
+        """The state has changed: show the selection, offer what can be chosen."""
+
+    def draw(self, picture: Any) -> None:
+        """Show what the panel's view function made of an answer."""
+
+    def set_stale(self, is_stale: bool) -> None:
+        """The picture is old while the next is computed."""
+
+    def controls(self) -> Sequence[QWidget]:
+        """The few controls of its title row, in reading order."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelSpec:
+    """One row of PANELS.
+
+    `query` asks what the panel shows and `view(result, state)` turns the answer into its picture; both pure. A panel
+    without a query shows the state alone. `detail` asks for a part to lay over the picture once that is there. `empty`
+    is (what to do when there is nothing to ask, key of the command that does it). In `layouts` it is open at first.
+    """
+
+    key: str
+    title: str
+    icon: str
+    area: Area
+    layouts: tuple[LayoutName, ...]
+    factory: Callable[[ThemeManager], Panel]
+    query: QueryFunction | None = None
+    view: Callable[[Any, AppState], Any] | None = None
+    detail: QueryFunction | None = None
+    shortcut: str = ""
+    tooltip: str = ""
+    empty: tuple[str, str] = ("", "")

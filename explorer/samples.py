@@ -1,0 +1,50 @@
+"""The bundled sample models: what each is, the text to show it with and the head worth seeing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from explorer.state.app_state import InputText, Selection
+from explorer.state.moves import Move, open_source
+
+SAMPLES_FOLDER = Path(__file__).resolve().parents[1] / "resources" / "samples"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One entry of resources/samples/manifest.json; `folder` is relative to it. `line` says what the head does."""
+
+    folder: str
+    title: str
+    line: str
+    text: str
+    site: str
+    layer: int
+    head: int
+    target: str = ""
+
+    @property
+    def path(self) -> Path:
+        return SAMPLES_FOLDER / self.folder
+
+    @property
+    def opening(self) -> Move:
+        """Open it with its text, at its head."""
+        return open_source(
+            self.path,
+            inputs=InputText(text=self.text, target=self.target),
+            selection=Selection(site=self.site, layer=self.layer, head=self.head),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Manifest:
+    samples: tuple[Sample, ...]
+
+
+def bundled_samples(folder: Path = SAMPLES_FOLDER) -> tuple[Sample, ...]:
+    """The samples of the manifest, the one to start with first. Raises FileNotFoundError, msgspec.ValidationError."""
+    return msgspec.json.decode((folder / "manifest.json").read_bytes(), type=_Manifest).samples

@@ -1,0 +1,38 @@
+"""What is remembered between two starts, as typed frozen records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from explorer.state.app_state import ColormapName, LayoutName, ScaleName, ThemeName
+
+VERSION = 1
+_RECENT_LIMIT = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowSettings:
+    """Place of the window and of its docks: Qt's own byte strings in base64, opaque to us."""
+
+    geometry: str = ""
+    layout: LayoutName = "explore"
+    docks: dict[LayoutName, str] = field(default_factory=dict[LayoutName, str])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything the application remembers."""
+
+    version: Literal[1] = VERSION
+    theme: ThemeName = "system"
+    scale: ScaleName = "linear"
+    colormap: ColormapName = "viridis"
+    recent: tuple[str, ...] = ()
+    """Paths opened last, newest first."""
+    window: WindowSettings = WindowSettings()
+
+    def with_recent(self, path: str) -> Settings:
+        """The same, with a path at the head of the recent ones."""
+        others = tuple(known for known in self.recent if known != path)
+        return replace(self, recent=(path, *others)[:_RECENT_LIMIT])

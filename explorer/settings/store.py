@@ -1,0 +1,66 @@
+"""The settings file: read once, written whole and atomically."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from explorer.settings.schema import Settings
+
+APPLICATION = "transformer-explorer"
+
+
+def settings_path() -> Path:
+    """Where this system keeps an application's settings (XDG_CONFIG_HOME respected)."""
+    return Path(platformdirs.user_config_dir(APPLICATION, appauthor=False)) / "settings.json"
+
+
+class SettingsStore:
+    """Reads and writes one settings file. A file that cannot be understood is set aside, never overwritten."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> tuple[Settings, str | None]:
+        """The settings, and a sentence for the person when the file was damaged or unreadable."""
+        try:
+            raw = self._path.read_bytes()
+        except FileNotFoundError:
+            return Settings(), None
+        except OSError as error:
+            return Settings(), f"The settings in {self._path} cannot be read ({error.strerror}); defaults are used."
+        try:
+            return msgspec.json.decode(raw, type=Settings), None
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return Settings(), self._set_aside(str(error))
+
+    def save(self, settings: Settings) -> None:
+        """Write beside the file, then rename over it: a reader never sees half of it. Raises OSError."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        text = msgspec.json.format(msgspec.json.encode(settings), indent=2)
+        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, self._path)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _set_aside(self, reason: str) -> str:
+        kept = next(
+            place
+            for number in range(1, 1000)
+            if not (place := self._path.with_suffix(f".damaged-{number}.json")).exists()
+        )
+        try:
+            self._path.rename(kept)
+        except OSError as error:
+            return f"The settings in {self._path} are damaged ({reason}) and cannot be moved ({error.strerror})."
+        return f"The settings were damaged ({reason}). They are kept as {kept}; defaults are used."

@@ -1,0 +1,31 @@
+"""What the engine answers beside the records of core_model: frozen, read-only, no larger than a screen needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core_model.results import FloatArray, HeatmapView
+
+if TYPE_CHECKING:
+    from core_model.tokenize import Encoding
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeadsAnswer:
+    """All heads of a site, pooled by maximum: [n_layers, n_heads, size, size], NaN where all is masked."""
+
+    thumbnails: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MatrixAnswer:
+    """One head's attention or a part of it, with the tokens of the whole matrix along both axes.
+
+    `row_peaks[r]` is the largest weight anywhere in the rows under pixel row r, not only in the part that is shown.
+    """
+
+    view: HeatmapView
+    row_peaks: FloatArray
+    queries: Encoding
+    keys: Encoding

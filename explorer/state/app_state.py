@@ -1,0 +1,180 @@
+"""What the person has asked for and what is known about it: one frozen record for the whole window.
+
+Intents (source, inputs, selection, display) are written by commands. Facts (model, tokens, trace) are written when a
+worker has answered. A fact names the intent it belongs to, so one that has been overtaken is recognised and never used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from core_model.results import ModelInfo, SiteInfo
+
+if TYPE_CHECKING:
+    from core_model.tokenize import Encoding
+
+ScaleName: TypeAlias = Literal["linear", "log", "row_max", "sink_excluded"]
+ColormapName: TypeAlias = Literal["viridis", "cividis", "magma", "grey"]
+ThemeName: TypeAlias = Literal["system", "light", "dark"]
+LayoutName: TypeAlias = Literal["explore", "train", "learn"]
+Span: TypeAlias = tuple[int, int]
+"""First index and one past the last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A checkpoint to look at. `opening` counts openings, so that a path opened again is read again.
+
+    `assume` answers what its files do not say, for example (("n_heads", 4),).
+    """
+
+    path: Path
+    opening: int = 0
+    assume: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputText:
+    """What the model reads: a text, the second of a pair, the decoder's. Ids where there is no tokenizer."""
+
+    text: str = ""
+    pair: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedModel:
+    """The fact about a source: what it turned out to be and which inputs it takes."""
+
+    source: Source
+    info: ModelInfo
+    has_tokenizer: bool
+    takes_pair: bool
+    takes_target: bool
+
+    def site(self, key: str) -> SiteInfo | None:
+        """The attention site of that name; None where the model has no such site."""
+        return next((site for site in self.info.sites if site.site == key), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """The fact about an input: its tokens in the stacks that read it."""
+
+    source: Source
+    inputs: InputText
+    encoder: Encoding | None
+    decoder: Encoding | None
+
+    def queries(self, site: str) -> Encoding:
+        """The tokens along the rows of a site's matrix."""
+        return self._of(site.partition(".")[0])
+
+    def keys(self, site: str) -> Encoding:
+        """The tokens along the columns of a site's matrix."""
+        return self._of("encoder" if site == "decoder.cross" else site.partition(".")[0])
+
+    def _of(self, stack: str) -> Encoding:
+        encoding = self.encoder if stack == "encoder" else self.decoder
+        assert encoding is not None, stack
+        return encoding
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceFacts:
+    """The fact that a forward pass was run and is kept: the bytes it holds and the seconds it took."""
+
+    source: Source
+    inputs: InputText
+    n_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell of an attention matrix: row `query`, column `key`, both counted from 0."""
+
+    query: int
+    key: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """The one selection that every view shares. `cell` is locked; a cell under the mouse is AppState.hover.
+
+    `site` is None until a model is there to choose one from.
+    """
+
+    site: str | None = None
+    layer: int = 0
+    head: int = 0
+    cell: Cell | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Display:
+    """How pictures are drawn, not what they show."""
+
+    scale: ScaleName = "linear"
+    colormap: ColormapName = "viridis"
+    theme: ThemeName = "system"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Viewport:
+    """The part of the matrix on screen and the device pixels it has: (down, across)."""
+
+    rows: Span
+    cols: Span
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice:
+    """A message to the person, kept for the session. `details` is shown on request."""
+
+    severity: Literal["neutral", "running", "warning", "error"]
+    text: str
+    details: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppState:
+    """Everything the window shows, apart from the numbers that workers send."""
+
+    source: Source | None = None
+    inputs: InputText = InputText()
+    selection: Selection = Selection()
+    display: Display = Display()
+    layout: LayoutName = "explore"
+
+    model: OpenedModel | None = None
+    tokens: Tokens | None = None
+    trace: TraceFacts | None = None
+
+    hover: Cell | None = None
+    viewport: Viewport | None = None
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def current_model(self) -> OpenedModel | None:
+        """The model, when it is the one that was asked for last."""
+        return self.model if self.model and self.model.source == self.source else None
+
+    @property
+    def current_tokens(self) -> Tokens | None:
+        """The tokens, when they are those of the source and the text asked for last."""
+        tokens = self.tokens
+        return tokens if tokens and tokens.source == self.source and tokens.inputs == self.inputs else None
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the model has been run over the text asked for last."""
+        return bool(self.trace and self.trace.source == self.source and self.trace.inputs == self.inputs)
+
+    @property
+    def focus(self) -> Cell | None:
+        """The cell to tell about: the locked one, else the one under the mouse."""
+        return self.selection.cell or self.hover

@@ -1,0 +1,128 @@
+"""What a person can do to the selection, and what an answer does to the state: functions from state to state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from explorer.state.app_state import (
+    AppState,
+    Cell,
+    InputText,
+    Notice,
+    OpenedModel,
+    Selection,
+    Source,
+    Tokens,
+    TraceFacts,
+)
+
+Move: TypeAlias = Callable[[AppState], AppState]
+
+
+def open_source(path: Path, *, inputs: InputText | None = None, selection: Selection | None = None) -> Move:
+    """Look at another checkpoint, or at the same one as it is now on disk. The text stays unless another is given."""
+
+    def move(state: AppState) -> AppState:
+        opening = state.source.opening + 1 if state.source else 0
+        kept = replace(state.inputs, pair="", target="")
+        return replace(
+            state,
+            source=Source(path=path, opening=opening),
+            inputs=inputs or kept,
+            selection=selection or Selection(),
+            hover=None,
+        )
+
+    return move
+
+
+def set_inputs(inputs: InputText) -> Move:
+    """Read another text. The locked cell is let go, for it belonged to the old tokens."""
+    return lambda state: replace(state, inputs=inputs, selection=replace(state.selection, cell=None), hover=None)
+
+
+def pick_site(site: str) -> Move:
+    """Look at another attention site, at its nearest layer and head."""
+    return lambda state: _settled(
+        replace(state, selection=Selection(site=site, layer=state.selection.layer, head=state.selection.head))
+    )
+
+
+def pick_head(layer: int, head: int) -> Move:
+    """Look at another head, at the same cell."""
+    return lambda state: _settled(replace(state, selection=replace(state.selection, layer=layer, head=head)))
+
+
+def step_head(d_layer: int, d_head: int) -> Move:
+    """Go so many layers and heads on, stopping at the ends."""
+    return lambda state: pick_head(state.selection.layer + d_layer, state.selection.head + d_head)(state)
+
+
+def lock_cell(cell: Cell | None) -> Move:
+    """Keep telling about a cell wherever the mouse goes; None lets go."""
+    return lambda state: replace(state, selection=replace(state.selection, cell=cell))
+
+
+def hover_cell(cell: Cell | None) -> Move:
+    """The mouse is over a cell, or over none."""
+    return lambda state: replace(state, hover=cell)
+
+
+def set_display(**changes: object) -> Move:
+    """Draw differently: fields of Display."""
+    return lambda state: replace(state, display=replace(state.display, **changes))
+
+
+def add_notice(notice: Notice) -> Move:
+    """Tell the person something."""
+    return lambda state: replace(state, notices=(*state.notices, notice))
+
+
+def with_model(opened: OpenedModel) -> Move:
+    """The source turned out to be this; the selection comes to rest on something the model has."""
+
+    def move(state: AppState) -> AppState:
+        if opened.source != state.source:
+            return state
+        known = replace(state, model=opened)
+        return _settled(known if opened.has_tokenizer else _without_words(known))
+
+    return move
+
+
+def with_tokens(tokens: Tokens) -> Move:
+    """The text has these tokens; a locked cell outside them is let go."""
+    return lambda state: _settled(replace(state, tokens=tokens))
+
+
+def with_trace(facts: TraceFacts) -> Move:
+    """The model was run over the text."""
+    return lambda state: replace(state, trace=facts)
+
+
+def _without_words(state: AppState) -> AppState:
+    """A model without a tokenizer reads ids: words left over from another model say nothing to it."""
+    is_ids = all(word.isdigit() for word in state.inputs.text.replace(",", " ").split())
+    return state if is_ids else replace(state, inputs=InputText())
+
+
+def _settled(state: AppState) -> AppState:
+    """The same with a selection that exists: a site of the model, its layer and head, a cell of the tokens."""
+    model, chosen = state.current_model, state.selection
+    if model is None or not model.info.sites:
+        return state
+    site = model.site(chosen.site or "") or model.info.sites[0]
+    cell = chosen.cell
+    if cell and (tokens := state.current_tokens):
+        inside = cell.query < len(tokens.queries(site.site)) and cell.key < len(tokens.keys(site.site))
+        cell = cell if inside else None
+    settled = Selection(
+        site=site.site,
+        layer=min(max(chosen.layer, 0), site.n_layers - 1),
+        head=min(max(chosen.head, 0), site.n_heads - 1),
+        cell=cell,
+    )
+    return replace(state, selection=settled)

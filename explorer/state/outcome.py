@@ -1,0 +1,29 @@
+"""What comes back from a worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explorer.state.queries import Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Why there is no answer: text only, so that no frame and no tensor of the worker stays alive with it.
+
+    Not `is_bug`: something the person can act on, and `message` says what. `is_cancelled`: the person stopped it.
+    """
+
+    message: str
+    details: str
+    is_bug: bool = False
+    is_cancelled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The end of one job: the query it answers and its result, or the Problem that stood in the way."""
+
+    slot: str
+    query: Query
+    result: object

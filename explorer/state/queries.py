@@ -1,0 +1,164 @@
+"""What the window wants to know, as frozen records: equal queries have equal answers.
+
+`wanted` turns the state into one query a slot; a slot is a panel's key or one of the facts everything else stands on.
+Pure, so what is asked when can be tested without a window or a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from core_model.results import Reduce
+from explorer.state.app_state import AppState, Cell, InputText, Source, Span
+
+LaneName: TypeAlias = Literal["interactive", "io", "training"]
+
+EXACT_LIMIT = 1024
+"""Matrices up to this many rows and columns cross whole, cell by cell; longer ones pooled, with exact tiles on zoom."""
+THUMBNAIL_SIZE = 64
+"""Pixels of one head in the overview."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A question to the engine. `lane` names the thread that answers."""
+
+    lane: ClassVar[LaneName] = "interactive"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenQuery(Query):
+    """What is this checkpoint? Answer: OpenedModel."""
+
+    lane: ClassVar[LaneName] = "io"
+    source: Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokensQuery(Query):
+    """Which tokens does this text have in this model? Answer: Tokens."""
+
+    source: Source
+    inputs: InputText
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceQuery(Query):
+    """Run the model over the text and keep what every other answer is computed from. Answer: TraceFacts."""
+
+    source: Source
+    inputs: InputText
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadsQuery(Query):
+    """All heads of a site as small pictures. Answer: HeadsAnswer."""
+
+    trace: TraceQuery
+    site: str
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixQuery(Query):
+    """One head's attention, whole (rows and cols None) or in part, at most `size` pixels. Answer: MatrixAnswer."""
+
+    trace: TraceQuery
+    site: str
+    layer: int
+    head: int
+    rows: Span | None = None
+    cols: Span | None = None
+    size: tuple[int, int]
+    reduce: Reduce = "max"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellQuery(Query):
+    """One cell of one head. Answer: core_model.results.CellFacts."""
+
+    trace: TraceQuery
+    site: str
+    layer: int
+    head: int
+    cell: Cell
+
+
+QueryFunction: TypeAlias = Callable[[AppState], Query | None]
+
+
+def wanted(state: AppState, visible: Mapping[str, QueryFunction]) -> dict[str, Query]:
+    """One query a slot: the facts, then what each visible panel asks. Slots with nothing to ask are left out."""
+    asked = {slot: ask(state) for slot, ask in (FACTS | dict(visible)).items()}
+    return {slot: query for slot, query in asked.items() if query is not None}
+
+
+def open_query(state: AppState) -> OpenQuery | None:
+    return OpenQuery(source=state.source) if state.source else None
+
+
+def tokens_query(state: AppState) -> TokensQuery | None:
+    """Asked as soon as the model is known and there is something to read."""
+    if state.source is None or state.current_model is None or not state.inputs.text:
+        return None
+    return TokensQuery(source=state.source, inputs=state.inputs)
+
+
+def trace_query(state: AppState) -> TraceQuery | None:
+    """Asked once the tokens are there, so that every answer that follows has a known length."""
+    if state.source is None or state.current_tokens is None:
+        return None
+    return TraceQuery(source=state.source, inputs=state.inputs)
+
+
+FACTS: dict[str, QueryFunction] = {"open": open_query, "tokens": tokens_query, "trace": trace_query}
+"""Each is asked when the one before it is known; panels ask when all are."""
+
+
+def traced(state: AppState) -> TraceQuery | None:
+    """The forward pass that panels ask about; None until it was run."""
+    return trace_query(state) if state.is_traced else None
+
+
+def heads_query(state: AppState) -> HeadsQuery | None:
+    trace = traced(state)
+    if trace is None or state.selection.site is None:
+        return None
+    return HeadsQuery(trace=trace, site=state.selection.site, size=THUMBNAIL_SIZE)
+
+
+def matrix_query(state: AppState) -> MatrixQuery | None:
+    """The whole matrix, exact where it fits, else pooled."""
+    trace, chosen = traced(state), state.selection
+    if trace is None or chosen.site is None:
+        return None
+    size = (EXACT_LIMIT, EXACT_LIMIT)
+    return MatrixQuery(trace=trace, site=chosen.site, layer=chosen.layer, head=chosen.head, size=size)
+
+
+def matrix_tile_query(state: AppState) -> MatrixQuery | None:
+    """The exact part on screen, where the whole matrix is only known pooled."""
+    whole, tokens, port = matrix_query(state), state.current_tokens, state.viewport
+    if whole is None or tokens is None or port is None:
+        return None
+    shape = len(tokens.queries(whole.site)), len(tokens.keys(whole.site))
+    if max(shape) <= EXACT_LIMIT or (port.rows == (0, shape[0]) and port.cols == (0, shape[1])):
+        return None
+    return MatrixQuery(
+        trace=whole.trace,
+        site=whole.site,
+        layer=whole.layer,
+        head=whole.head,
+        rows=port.rows,
+        cols=port.cols,
+        size=port.size,
+    )
+
+
+def cell_query(state: AppState) -> CellQuery | None:
+    trace, chosen, cell = traced(state), state.selection, state.focus
+    if trace is None or chosen.site is None or cell is None:
+        return None
+    return CellQuery(trace=trace, site=chosen.site, layer=chosen.layer, head=chosen.head, cell=cell)
