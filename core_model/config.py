@@ -1,8 +1,9 @@
 """What a transformer is made of, as inert frozen records.
 
-A `ModelConfig` holds one or two `StackConfig` (encoder, decoder); a stack holds its embedding, its absolute positions and one
-`LayerSpec` a layer, so any per-layer pattern is simply different records in the tuple. Records check themselves when made and
-raise `ConfigError` naming the field, the value and the limit. Nothing here knows torch, files, devices or seeds.
+A `ModelConfig` holds one or two `StackConfig` (encoder, decoder); a stack holds its embedding, its absolute positions
+and one `LayerSpec` a layer, so any per-layer pattern is simply different records in the tuple. Records check
+themselves when made and raise `ConfigError` naming the field, the value and the limit. Nothing here knows torch,
+files, devices or seeds.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class NormSpec:
 class SinusoidalPositions:
     """Fixed sines and cosines added to the embeddings (Vaswani et al. 2017, section 3.5); any width, odd too.
 
-    `interleaved` puts sin and cos of one frequency side by side; `halves` all sines, then all cosines (Marian, fairseq).
-    `endpoint` spaces the frequencies so that the last is exactly 1 / base (fairseq: M2M-100, XGLM).
+    `interleaved` puts sin and cos of one frequency side by side; `halves` all sines, then all cosines (Marian,
+    fairseq). `endpoint` spaces the frequencies so that the last is exactly 1 / base (fairseq: M2M-100, XGLM).
     """
 
     layout: Literal["interleaved", "halves"] = "interleaved"
@@ -92,8 +93,8 @@ class LearnedPositions:
 class RotaryScaling:
     """How rotary frequencies are stretched beyond the trained length.
 
-    linear: positions / factor (Chen et al. 2023). dynamic: base grows with the length (NTK-aware). yarn: Peng et al. 2023,
-    eq. 23-25. llama3: Llama 3.1's three frequency bands. longrope: Ding et al. 2024, one factor a frequency.
+    linear: positions / factor (Chen et al. 2023). dynamic: base grows with the length (NTK-aware). yarn: Peng et al.
+    2023, eq. 23-25. llama3: Llama 3.1's three frequency bands. longrope: Ding et al. 2024, one factor a frequency.
     """
 
     kind: Literal["linear", "dynamic", "yarn", "llama3", "longrope"]
@@ -135,7 +136,7 @@ class RotaryPositions:
 
 @dataclass(frozen=True, kw_only=True)
 class AlibiPositions:
-    """A score penalty linear in distance, its slope fixed for each head (Press et al. 2022); `scale` multiplies slopes."""
+    """A score penalty linear in distance (Press et al. 2022), one fixed slope a head, times `scale`."""
 
     max_bias: float = 8.0
     scale: float = 1.0
@@ -169,8 +170,8 @@ PositionSpec: TypeAlias = AbsolutePositions | RelativePositions
 class MaskSpec:
     """Which keys a query may see: a predicate of (query position, key position), see `core_model.nn.masks`.
 
-    `window` keeps keys at distance below `window` (causal: i - j < window; symmetric: |i - j| <= window).
-    The first `n_global` tokens see all and are seen by all (within causality); the first `n_prefix` keys are seen by all.
+    `window` keeps keys at distance below `window` (causal: i - j < window; symmetric: |i - j| <= window). The first
+    `n_global` tokens see all and are seen by all (within causality); the first `n_prefix` keys are seen by all.
     """
 
     causal: bool = False
@@ -212,9 +213,10 @@ class QueryKeyNorm:
 class AttentionSpec:
     """Scaled dot-product attention of `n_heads` query heads over `n_key_heads` key and value heads.
 
-    `scale` multiplies query-key products; `soft_cap` c turns a score s into c tanh(s / c) (Gemma 2); `sinks` adds one learned
-    score a head to the softmax denominator, so rows sum to less than 1 (gpt-oss). `normalizer` relu divides relu(score) by the
-    number of visible keys (Wortsman et al. 2023). `clip` bounds queries, keys and values after their projections.
+    `scale` multiplies query-key products; `soft_cap` c turns a score s into c tanh(s / c) (Gemma 2); `sinks` adds one
+    learned score a head to the softmax denominator, so rows sum to less than 1 (gpt-oss). `normalizer` relu divides
+    relu(score) by the number of visible keys (Wortsman et al. 2023). `clip` bounds queries, keys and values after
+    their projections.
     """
 
     n_heads: int
@@ -241,7 +243,7 @@ class AttentionSpec:
         if self.n_heads % self.n_key_heads:
             raise ConfigError(
                 f"n_heads is {self.n_heads} and n_key_heads is {self.n_key_heads}: "
-                "every key head must serve the same number of query heads, so the first must be a multiple of the second"
+                "the first must be a multiple of the second, so that all key heads serve equally many query heads"
             )
         if isinstance(self.position, RotaryPositions) and self.position.n_rotated > self.head_size:
             raise ConfigError(f"n_rotated is {self.position.n_rotated}: a head has only {self.head_size} dimensions")
@@ -270,8 +272,8 @@ def multi_head(d_model: int, n_heads: int, *, mask: MaskSpec = MaskSpec(), **opt
 class ExpertsSpec:
     """A mixture of experts: each token goes through its `n_active` best-scored feed-forward networks of `n_experts`.
 
-    `renormalize` makes the chosen experts' softmax weights sum to 1. `d_shared` is the width of an expert that every token
-    takes, gated by a sigmoid (Qwen2-MoE); 0 means none.
+    `renormalize` makes the chosen experts' softmax weights sum to 1. `d_shared` is the width of an expert that every
+    token takes, gated by a sigmoid (Qwen2-MoE); 0 means none.
     """
 
     n_experts: int
@@ -347,10 +349,11 @@ class LayerSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenEmbedding:
-    """Token ids to vectors: a table of `vocab_size` rows of `d_embedding`, projected to the model's width when they differ.
+    """Token ids to vectors: a table of `vocab_size` rows of `d_embedding`, projected to the model's width when they
+    differ.
 
-    `n_types` rows of token types are added (BERT), the sum is multiplied by `scale` before positions are added (the article:
-    sqrt(d_model)), `norm` follows, then dropout.
+    `n_types` rows of token types are added (BERT), the sum is multiplied by `scale` before positions are added (the
+    article: sqrt(d_model)), `norm` follows, then dropout.
     """
 
     vocab_size: int
@@ -411,7 +414,7 @@ class StackConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadTransform:
-    """A linear map, an activation and a norm between the last layer and the output head (BERT's MLM head, its pooler)."""
+    """A linear map, an activation and a norm before the output head (BERT's masked-token head, its pooler)."""
 
     d_output: int
     activation: Activation

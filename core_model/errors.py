@@ -1,7 +1,7 @@
 """Everything that can go wrong in a way its user can act on.
 
-The text of a `CoreError` names the file or field, the value found, what was expected, and the next step. Any other exception
-is a bug of ours.
+The text of a `CoreError` names the file or field, the value found, what was expected, and the next step. Any other
+exception is a bug of ours.
 """
 
 from __future__ import annotations

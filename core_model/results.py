@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,13 @@ import numpy.typing as npt
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+
 Origin: TypeAlias = Literal["stated", "inferred", "unknown"]
 Reduce: TypeAlias = Literal["max", "mean"]
 
 
-def read_only(array: npt.NDArray) -> npt.NDArray:  # pyright: ignore[reportMissingTypeArgument]
+def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """The array, contiguous and locked against writing; a copy only where it had gaps."""
     packed = np.ascontiguousarray(array)
     packed.flags.writeable = False
@@ -34,7 +36,7 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorInfo:
-    """One stored tensor: never its values. `file` holds it; `site` is our name for it, None when the family has none."""
+    """One stored tensor, never its values. `file` holds it; `site` is our name for it, if it has one."""
 
     name: str
     shape: tuple[int, ...]
@@ -60,9 +62,9 @@ class SiteInfo:
 class ModelInfo:
     """What a checkpoint is, before its weights are loaded.
 
-    `family` is None when it opens in the tensor browser only; `refusal` then says why attention is not offered. `missing`,
-    `unexpected` and `misshaped` name tensors; any missing or misshaped one blocks the forward pass. `sha256` is of header and
-    config, not of the weights.
+    `family` is None when it opens in the tensor browser only; `refusal` then says why attention is not offered.
+    `missing`, `unexpected` and `misshaped` name tensors; any missing or misshaped one blocks the forward pass.
+    `sha256` is of header and config, not of the weights.
     """
 
     name: str
@@ -95,8 +97,8 @@ class HeatmapView:
     """Part of one head's attention, at most a screen large: rows are queries, columns are keys.
 
     `values[r, c]` is the weight of one cell when `exact`, else the `reduce` of the block of cells under that pixel.
-    `rows` and `cols` are the half-open ranges of tokens shown. `masked` is true where every cell of the block is masked:
-    it has no weight, which is not the same as zero.
+    `rows` and `cols` are the half-open ranges of tokens shown. `masked` is true where every cell of the block is
+    masked: it has no weight, which is not the same as zero.
     """
 
     site: str

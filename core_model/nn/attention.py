@@ -30,15 +30,16 @@ from core_model.nn.positions import alibi_slopes, rotate, score_bias
 from core_model.nn.tap import Tap
 
 _BLOCK_SCORES = 1 << 23
-"""How many scores a block of rows may hold at once where the fused kernel alone cannot do the work: 32 MiB in float32."""
+"""Scores a block of rows may hold at once where the fused kernel cannot do all the work: 32 MiB in float32."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeadInputs:
     """What one attention computes its scores from: references to the tensors it made anyway, no copies.
 
-    Queries stand at positions query_start, query_start + 1, ...; keys at 0, 1, ... `bias_weights` are ALiBi's slopes [H] or
-    T5's table [buckets, H]; `key_mask_BM` is False at padding; `logsumexp_BHN` is there where the kernel gave it.
+    Queries stand at positions query_start, query_start + 1, ...; keys at 0, 1, ... `bias_weights` are ALiBi's slopes
+    [H] or T5's table [buckets, H]; `key_mask_BM` is False at padding; `logsumexp_BHN` is there where the kernel gave
+    it.
     """
 
     spec: AttentionSpec
@@ -100,7 +101,7 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
 
 
 def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:
-    """Attention weights of whole rows of scores: softmax or ReLU over the keys; a row with every key masked is all zero."""
+    """Attention weights of whole rows of scores: softmax or ReLU over the keys. A row that sees no key is all zero."""
     if heads.spec.normalizer == "relu":
         n_visible_BHN1 = s_BHNM.isfinite().sum(-1, keepdim=True).clamp(min=1)
         return functional.relu(s_BHNM) / n_visible_BHN1
@@ -121,7 +122,8 @@ def attend(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Weighted values [B, H, N, D] and, where asked and where the kernel has it, each row's log-sum-exp [B, H, N].
 
-    Memory is linear in length: the fused kernel where it can express the scores, else blocks of rows over the keys they see.
+    Memory is linear in length: the fused kernel where it can express the scores, else blocks of rows over the keys
+    they see.
     """
     spec = heads.spec
     squarely_causal = spec.mask == MaskSpec(causal=True) and heads.n_queries == heads.n_keys and not heads.query_start
@@ -244,7 +246,9 @@ class Attention(nn.Module):
         self.query_norm = self.key_norm = None
         if spec.query_key_norm is not None:
             self.query_norm = make_norm(spec.query_key_norm.norm, _norm_shape(spec.query_key_norm, spec.n_heads, spec))
-            self.key_norm = make_norm(spec.query_key_norm.norm, _norm_shape(spec.query_key_norm, spec.n_key_heads, spec))
+            self.key_norm = make_norm(
+                spec.query_key_norm.norm, _norm_shape(spec.query_key_norm, spec.n_key_heads, spec)
+            )
         self.sinks = nn.Parameter(torch.zeros(spec.n_heads)) if spec.sinks else None
         self.position_bias = None
         if isinstance(spec.position, BucketedPositions) and spec.position.from_layer is None:
@@ -292,9 +296,7 @@ class Attention(nn.Module):
         out_BHND = self._attend(heads, v_BKMD, site, layer, tap)
         return self.output(out_BHND.transpose(1, 2).flatten(2))
 
-    def _attend(
-        self, heads: HeadInputs, v_BKMD: torch.Tensor, site: str, layer: int, tap: Tap | None
-    ) -> torch.Tensor:
+    def _attend(self, heads: HeadInputs, v_BKMD: torch.Tensor, site: str, layer: int, tap: Tap | None) -> torch.Tensor:
         """Weighted values [B, H, N, D], with everything a tap may want to see or change on the way."""
         dropout = self.spec.dropout if self.training else 0.0
         if tap is None:

@@ -58,7 +58,7 @@ class Residual(nn.Module):
 
 
 class Layer(nn.Module):
-    """Self-attention, then cross-attention if there is one, then feed-forward; or both of one input at once (parallel)."""
+    """Self-attention, cross-attention if there is one, feed-forward; or attention beside feed-forward (parallel)."""
 
     def __init__(self, spec: LayerSpec, d_model: int, d_memory: int | None) -> None:
         super().__init__()

@@ -1,15 +1,13 @@
 """How a new model's weights are drawn.
 
-| scheme | linear weights | embeddings | reference |
-|---|---|---|---|
-| xavier_uniform | U(-a, a), a = sqrt(6 / (fan_in + fan_out)); Q, K, V each on its own | N(0, 1/sqrt(d)) | Glorot and Bengio 2010, eq. 16 |
-| xavier_normal | N(0, sqrt(2 / (fan_in + fan_out))) | N(0, 1/sqrt(d)) | Glorot and Bengio 2010 |
-| normal | N(0, 0.02) | N(0, 0.02) | Devlin et al. 2019 |
-| gpt2 | N(0, 0.02), those that write to the residual stream / sqrt(2 L) | N(0, 0.02) | Radford et al. 2019, section 2.3 |
-| zero_output | as xavier_uniform, those that write to the residual stream 0 | N(0, 1/sqrt(d)) | Zhang et al. 2019 (Fixup) |
+xavier_uniform: U(-a, a) with a = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010, eq. 16).
+xavier_normal: N(0, sqrt(2 / (fan_in + fan_out))), from the same paper.
+normal: N(0, 0.02), embeddings too (Devlin et al. 2019).
+gpt2: as normal, but what writes to the residual stream is divided by sqrt(2 L) for L layers (Radford et al. 2019, 2.3).
+zero_output: as xavier_uniform, but what writes to the residual stream is 0: every layer starts as the identity.
 
-Biases start at 0, norms at the identity. A fused projection of Q, K and V drawn as one d -> 3d matrix would get the fan-out 3d
-and so weights too small by sqrt(2): here each of the three has its own fan.
+Embeddings are N(0, 1 / sqrt(d)) unless said otherwise, biases 0, norms the identity. Q, K and V are drawn each on its own:
+drawn as one fused d -> 3d matrix they would get the fan-out 3d, and weights too small by sqrt(2).
 """
 
 from __future__ import annotations
@@ -38,9 +36,17 @@ def initialize(model: Transformer, scheme: Scheme = "xavier_uniform", generator:
             _reset_vector(name, parameter)
         elif "embedding" in name or ".position" in name:
             is_small = scheme in ("normal", "gpt2")
-            nn.init.normal_(parameter, std=_NORMAL_STD if is_small else parameter.shape[-1] ** -0.5, generator=generator)
+            nn.init.normal_(
+                parameter, std=_NORMAL_STD if is_small else parameter.shape[-1] ** -0.5, generator=generator
+            )
         else:
-            _draw_matrix(parameter, scheme, name.endswith(("attention.output.weight", "feed_forward.output.weight")), n_layers, generator)
+            _draw_matrix(
+                parameter,
+                scheme,
+                name.endswith(("attention.output.weight", "feed_forward.output.weight")),
+                n_layers,
+                generator,
+            )
 
 
 def _draw_matrix(
@@ -54,7 +60,9 @@ def _draw_matrix(
         nn.init.xavier_normal_(weight, generator=generator)
     else:
         is_scaled = scheme == "gpt2" and writes_residual
-        nn.init.normal_(weight, std=_NORMAL_STD / (2 * n_layers) ** 0.5 if is_scaled else _NORMAL_STD, generator=generator)
+        nn.init.normal_(
+            weight, std=_NORMAL_STD / (2 * n_layers) ** 0.5 if is_scaled else _NORMAL_STD, generator=generator
+        )
 
 
 def _reset_vector(name: str, parameter: torch.Tensor) -> None:

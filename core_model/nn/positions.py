@@ -82,7 +82,7 @@ _SCALINGS = {"linear": _linear, "dynamic": _dynamic, "yarn": _yarn, "llama3": _l
 
 
 def rotate(x_BHND: torch.Tensor, spec: RotaryPositions, position_N: torch.Tensor, length: int) -> torch.Tensor:
-    """Turn the first R dimensions of each head by angles that grow with the position (Su et al. 2021, eq. 15 and 34)."""
+    """Turn the first R dimensions of each head by angles that grow with position (Su et al. 2021, eq. 15 and 34)."""
     frequency_P, factor = rotary_frequencies(spec, length)
     angle_NP = position_N.double()[:, None] * frequency_P.to(position_N.device)
     cos_NP, sin_NP = (angle_NP.cos() * factor).to(x_BHND.dtype), (angle_NP.sin() * factor).to(x_BHND.dtype)
@@ -97,7 +97,7 @@ def rotate(x_BHND: torch.Tensor, spec: RotaryPositions, position_N: torch.Tensor
 
 
 def alibi_slopes(spec: AlibiPositions, n_heads: int) -> torch.Tensor:
-    """One slope a head [H]: a geometric sequence, for counts that are no power of 2 interleaved with the next (Press et al.)."""
+    """One slope a head [H]: geometric; counts that are no power of 2 borrow from the next (Press et al. 2022)."""
     n_power = 2 ** math.floor(math.log2(n_heads))
     slopes = [2 ** (-spec.max_bias * (h + 1) / n_power) for h in range(n_power)]
     slopes += [2 ** (-spec.max_bias * (2 * h + 1) / (2 * n_power)) for h in range(n_heads - n_power)]
@@ -126,7 +126,7 @@ def relative_bucket(spec: BucketedPositions, distance: torch.Tensor) -> torch.Te
 def score_bias(
     spec: AlibiPositions | BucketedPositions, weights: torch.Tensor, query_N: torch.Tensor, key_M: torch.Tensor
 ) -> torch.Tensor:
-    """What relative position adds to the scores [H, N, M]; weights are ALiBi's slopes [H] or T5's table [buckets, H]."""
+    """What relative position adds to scores [H, N, M]; weights are ALiBi's slopes [H] or T5's table [buckets, H]."""
     distance_NM = key_M[None, :] - query_N[:, None]
     if isinstance(spec, AlibiPositions):
         return -weights[:, None, None] * distance_NM.abs()

@@ -30,23 +30,25 @@ from core_model.nn.tap import Tap
 
 
 class Embedding(nn.Module):
-    """Token vectors, scaled, plus type vectors and absolute positions, normed, dropped out, projected; see TokenEmbedding."""
+    """Token vectors, scaled, plus types and absolute positions, normed, dropped out, projected; see TokenEmbedding."""
 
     def __init__(self, spec: TokenEmbedding, stack: StackConfig, *, own_table: bool) -> None:
         super().__init__()
         self.spec = spec
         self.token = nn.Embedding(spec.vocab_size, spec.d_embedding) if own_table else None
-        self.type = nn.Embedding(spec.n_types, spec.d_embedding) if spec.n_types else None
+        self.token_type = nn.Embedding(spec.n_types, spec.d_embedding) if spec.n_types else None
         self.norm = make_norm(spec.norm, spec.d_embedding) if spec.norm else None
         self.projection = None
         if spec.d_embedding != stack.d_model:
             self.projection = nn.Linear(spec.d_embedding, stack.d_model, bias=spec.projection_bias)
 
-    def forward(self, x_BNE: torch.Tensor, position_NE: torch.Tensor | None, type_ids_BN: torch.Tensor | None) -> torch.Tensor:
+    def forward(
+        self, x_BNE: torch.Tensor, position_NE: torch.Tensor | None, type_ids_BN: torch.Tensor | None
+    ) -> torch.Tensor:
         if self.spec.scale != 1:
             x_BNE = x_BNE * self.spec.scale
-        if self.type is not None:
-            x_BNE = x_BNE + (self.type.weight[0] if type_ids_BN is None else self.type(type_ids_BN))
+        if self.token_type is not None:
+            x_BNE = x_BNE + (self.token_type.weight[0] if type_ids_BN is None else self.token_type(type_ids_BN))
         if position_NE is not None:
             x_BNE = x_BNE + position_NE
         if self.norm is not None:
@@ -103,9 +105,7 @@ class Stack(nn.Module):
         if tap is not None:
             x_BNC = tap.activation(f"{self.name}.embedding", x_BNC)
         for index in range(self.config.n_layers):
-            x_BNC = self.layer(index)(
-                x_BNC, shared, stack=self.name, layer=index, bias_table=self._bias_table(index)
-            )
+            x_BNC = self.layer(index)(x_BNC, shared, stack=self.name, layer=index, bias_table=self._bias_table(index))
         if self.final_norm is not None:
             x_BNC = self.final_norm(x_BNC)
         return x_BNC if tap is None else tap.activation(f"{self.name}.final_hidden", x_BNC)
@@ -212,8 +212,8 @@ class Transformer(nn.Module):
     ) -> torch.Tensor:
         """Logits [B, N, V] ([B, V] from a head that pools), or hidden states [B, N, C] without a head.
 
-        ids are integers, or vectors [B, N, E] to be used in the place of token vectors. key_mask_BN is True at real tokens
-        of the first stack.
+        ids are integers, or vectors [B, N, E] to be used in the place of token vectors. key_mask_BN is True at real
+        tokens of the first stack.
         """
         hidden_BNC = self.hidden(ids_BN, decoder_ids_BM, type_ids_BN, key_mask_BN, cache=cache, tap=tap)
         return self.logits(hidden_BNC, tap=tap) if self.head is not None else hidden_BNC

@@ -1,7 +1,8 @@
 """The attention of one head, evaluated for any block of rows and columns, exactly, without ever holding the whole.
 
-A row's normaliser is computed once and kept (or taken from the forward pass, whose kernel computes it anyway); from then on
-a weight is exp(score - logsumexp) wherever it is asked for. Everything drawn or written comes from `HeadScores`.
+A row's normaliser is computed once and kept (or taken from the forward pass, whose kernel computes it anyway); from
+then on a weight is exp(score - logsumexp) wherever it is asked for. Everything drawn or written comes from
+`HeadScores`.
 
 Shape letters: N rows (queries) of a block, M columns (keys) of a block, D head size.
 """
@@ -21,7 +22,7 @@ _NORMALISER_SCORES = 1 << 22
 
 
 class HeadScores:
-    """One head's scores and weights. Built from references to its queries and keys; used on the thread that computes."""
+    """One head's scores and weights, from references to its queries and keys. Lives on the thread that computes."""
 
     def __init__(self, heads: HeadInputs, head: int) -> None:
         self._head = heads.head(head)
@@ -56,7 +57,8 @@ class HeadScores:
         return masks.coverage(self._head.spec.mask, query_positions, range(cols.start, cols.stop))
 
     def exponents(self, rows: slice, cols: slice, out: torch.Tensor | None = None) -> torch.Tensor:
-        """What `to_weights` turns into weights [N, M], monotonically: so maxima can be taken before. Masked cells are -inf.
+        """What `to_weights` turns into weights [N, M], monotonically: so maxima can be taken before. Masked cells are
+        -inf.
 
         Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
         """
@@ -75,7 +77,7 @@ class HeadScores:
 
     @cached_property
     def row_normalizer(self) -> torch.Tensor:
-        """Each row's log-sum-exp [N] (its sink included), or for ReLU the number of keys it sees; +inf where it sees none."""
+        """Each row's log-sum-exp [N], sink included, or for ReLU its number of visible keys; +inf where none."""
         known_BHN = self._head.logsumexp_BHN
         if known_BHN is not None and self._is_softmax and self._head.sinks_H is None:
             normalizer_N = known_BHN[0, 0].float()
@@ -116,7 +118,7 @@ class HeadScores:
 
     @cached_property
     def _augmented(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Queries [N, D + 1] with -logsumexp as one more column, keys [D + 1, M] with 1: their product is the exponent."""
+        """Queries [N, D + 1] with -logsumexp as last column, keys [D + 1, M] with 1: their product is the exponent."""
         q_ND = self._head.q_BHND[0, 0].float() * self._head.spec.scale
         k_MD = self._head.k_BKMD[0, 0].float()
         q_augmented = torch.cat((q_ND, -self.row_normalizer[:, None].nan_to_num(posinf=0.0)), dim=1)

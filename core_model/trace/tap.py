@@ -1,4 +1,4 @@
-"""The tap of a trace: collects what attention is computed from and the activations asked for, applies edits, heeds cancel."""
+"""The tap of a trace: collects what attention is computed from and what was asked for, applies edits, heeds cancel."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def run_trace(
 ) -> Trace:
     """Run a model on one example in eval mode, off the UI thread. Memory is linear in length.
 
-    `keep` names activations to remember, with shell wildcards (`decoder.*.residual_after`). Raises TraceError when the inputs
-    do not fit the model, Cancelled when asked to stop.
+    `keep` names activations to remember, with shell wildcards (`decoder.*.residual_after`). Raises TraceError when
+    the inputs do not fit the model, Cancelled when asked to stop.
     """
     tensors = _checked_tensors(model, inputs)
     n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
@@ -126,7 +126,7 @@ class Trace:
         cancel: CancelToken | None = None,
         progress: Progress | None = None,
     ) -> HeatmapView:
-        """The matrix or a part of it in at most size[0] x size[1] pixels; exact where a pixel is a cell, else pooled."""
+        """The matrix or part of it in at most size[0] x size[1] pixels: exact where a pixel is a cell, else pooled."""
         scores = self.head(site, layer, head)
         row_range = checked_range("rows", rows, scores.n_queries)
         col_range = checked_range("cols", cols, scores.n_keys)
@@ -146,7 +146,7 @@ class Trace:
         )
 
     def thumbnails(self, site: str, size: int = 64, *, cancel: CancelToken | None = None) -> FloatArray:
-        """Max-pooled pictures of all heads [layers, heads, height, width], at most `size` pixels a side; NaN where masked."""
+        """Max-pooled pictures of all heads [layers, heads, Y, X], at most `size` pixels a side; NaN where masked."""
         n_layers, n_heads, n_queries, n_keys = self.shape(site)
         pictures: list[torch.Tensor] = []
         for layer in self._layers(site):
@@ -195,11 +195,15 @@ class Trace:
         return layers
 
 
-def _checked_tensors(model: Transformer, inputs: Inputs) -> tuple[torch.Tensor | None, ...]:
+def _checked_tensors(
+    model: Transformer, inputs: Inputs
+) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
     """(ids, decoder ids, type ids) with a batch axis on the model's device, once they fit the model."""
     config = model.config
     first = next(iter(config.stacks.values()))
-    ids = _checked_stack_input("ids", inputs.ids, inputs.embeddings, first.embedding.vocab_size, first.embedding.d_embedding)
+    ids = _checked_stack_input(
+        "ids", inputs.ids, inputs.embeddings, first.embedding.vocab_size, first.embedding.d_embedding
+    )
     decoder_ids = None
     if config.encoder and config.decoder:
         if inputs.decoder_ids is None and inputs.decoder_embeddings is None:
@@ -214,12 +218,16 @@ def _checked_tensors(model: Transformer, inputs: Inputs) -> tuple[torch.Tensor |
     if inputs.type_ids is not None and first.embedding.n_types:
         type_ids = _checked_stack_input("type_ids", inputs.type_ids, None, first.embedding.n_types, 0)
     parameter = next(model.parameters())
-    given = (ids, decoder_ids, type_ids)
-    batched = (None if array is None else torch.from_numpy(array)[None] for array in given)
-    return tuple(
-        None if t is None else t.to(parameter.device, parameter.dtype if t.is_floating_point() else t.dtype)
-        for t in batched
-    )
+
+    def batched(array: np.ndarray | None) -> torch.Tensor | None:
+        if array is None:
+            return None
+        tensor = torch.from_numpy(array)[None]
+        return tensor.to(parameter.device, parameter.dtype if tensor.is_floating_point() else tensor.dtype)
+
+    ids_BN = batched(ids)
+    assert ids_BN is not None
+    return ids_BN, batched(decoder_ids), batched(type_ids)
 
 
 def _checked_stack_input(

