@@ -9,7 +9,7 @@ _TITLE_SCALE = 1.18
 def body_font() -> QFont:
     """The system font with figures of one width."""
     font = QFont(QGuiApplication.font())
-    font.setFeature(QFont.Tag(b"tnum"), 1)
+    font.setFeature(QFont.Tag("tnum"), 1)
     return font
 
 

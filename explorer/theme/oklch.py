@@ -7,16 +7,23 @@ import math
 
 
 def oklch_to_hex(lightness: float, chroma: float, hue_degrees: float) -> str:
-    """Return "#rrggbb" of the colour, with chroma lowered until it can be shown in sRGB."""
-    while True:
-        channels = _oklch_to_linear(lightness, chroma, math.radians(hue_degrees))
-        if chroma <= 0.0 or all(-1e-4 <= channel <= 1.0001 for channel in channels):
-            break
+    """Return "#rrggbb" of the colour, with chroma lowered until sRGB can show it."""
+    red, green, blue = oklch_to_rgb(lightness, chroma, hue_degrees)
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def oklch_to_rgb(lightness: float, chroma: float, hue_degrees: float) -> tuple[int, int, int]:
+    """The same as channels from 0 to 255."""
+    hue = math.radians(hue_degrees)
+    linear = _linear_rgb(lightness, chroma, hue)
+    while chroma > 0.0 and not all(-1e-4 <= channel <= 1.0001 for channel in linear):
         chroma = max(0.0, chroma - 0.005)
-    return "#" + "".join(f"{round(255 * _gamma(min(1.0, max(0.0, channel)))):02x}" for channel in channels)
+        linear = _linear_rgb(lightness, chroma, hue)
+    red, green, blue = (round(255 * _gamma(min(1.0, max(0.0, channel)))) for channel in linear)
+    return red, green, blue
 
 
-def _oklch_to_linear(lightness: float, chroma: float, hue: float) -> tuple[float, float, float]:
+def _linear_rgb(lightness: float, chroma: float, hue: float) -> tuple[float, float, float]:
     a, b = chroma * math.cos(hue), chroma * math.sin(hue)
     long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
     medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3

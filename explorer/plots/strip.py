@@ -1,0 +1,93 @@
+"""Bars along an edge of a matrix: what each row gives, what each column receives."""
+
+from typing import Literal
+
+import numpy as np
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from explorer.plots.zoom import Range
+from explorer.theme.colors import Theme
+from explorer.theme.fonts import caption_font
+from explorer.theme.metrics import SPACE_2
+from explorer.viewmodels.records import FloatArray, Span
+
+THICKNESS = 28.0
+_STRENGTH = 0.55
+"""Opacity of the bars: the matrix stays louder."""
+
+
+class MarginalStrip(QWidget):
+    """Bars from zero to the largest value, growing away from the matrix.
+
+    `lead` pixels of its length lie beside the labels of the matrix and hold the title and the largest value.
+    """
+
+    def __init__(self, theme: Theme, side: Literal["right", "bottom"], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._is_right = side == "right"
+        self._role = "text"
+        self._theme = theme
+        self._values: FloatArray = np.zeros(1, dtype=np.float32)
+        self._extent: Span = (0, 1)
+        self._span: Range = (0.0, 1.0)
+        self._title = ""
+        self._lead = 0.0
+        self._font = caption_font()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def set_content(self, values: FloatArray, extent: Span, title: str, role: str) -> None:
+        self._values, self._extent, self._title, self._role = values, extent, title, role
+        self.update()
+
+    def set_span(self, span: Range) -> None:
+        self._span = span
+        self.update()
+
+    def set_lead(self, lead: float) -> None:
+        self._lead = lead
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        largest = float(np.nanmax(self._values, initial=0.0))
+        self._paint_title(painter, largest)
+        if largest > 0.0:
+            painter.setPen(Qt.PenStyle.NoPen)
+            color = QColor(self._theme[self._role])
+            color.setAlphaF(_STRENGTH)
+            painter.setBrush(color)
+            painter.drawRects(self._bars(largest))
+        painter.end()
+
+    def _bars(self, largest: float) -> list[QRectF]:
+        """Visible bars; neighbours touch, and thin lines stay between wide ones."""
+        length = (self.height() if self._is_right else self.width()) - self._lead
+        scale = length / (self._span[1] - self._span[0])
+        edges = np.linspace(*self._extent, len(self._values) + 1)
+        starts = self._lead + (np.maximum(edges[:-1], self._span[0]) - self._span[0]) * scale
+        stops = self._lead + (np.minimum(edges[1:], self._span[1]) - self._span[0]) * scale
+        gap = 1.0 if scale * (edges[1] - edges[0]) >= 4.0 else 0.0
+        heights = np.nan_to_num(self._values) / largest * THICKNESS
+        bars = zip(starts.tolist(), stops.tolist(), heights.tolist(), strict=True)
+        if self._is_right:
+            return [QRectF(0, a, h, b - a - gap) for a, b, h in bars if b > a]
+        return [QRectF(a, 0, b - a - gap, h) for a, b, h in bars if b > a]
+
+    def _paint_title(self, painter: QPainter, largest: float) -> None:
+        painter.save()
+        painter.setFont(self._font)
+        painter.setPen(QColor(self._theme.text_muted))
+        text = f"{self._title}\n0 \u2013 {largest:.3g}"
+        height = 2 * QFontMetricsF(self._font).height()
+        if self._is_right:
+            painter.translate(0, self._lead - SPACE_2)
+            painter.rotate(-90)
+            painter.drawText(QRectF(0, 0, self._lead, height), Qt.AlignmentFlag.AlignLeft, text)
+        else:
+            painter.drawText(QRectF(0, 0, self._lead - SPACE_2, height), Qt.AlignmentFlag.AlignRight, text)
+        painter.restore()
