@@ -10,6 +10,7 @@ import functools
 import io
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -65,7 +66,9 @@ def render(spec: FigureSpec, format: str) -> bytes:
     layout = lay_out(spec, fonts())
     if format == "png":
         _require_pixels(spec, layout)
-    with matplotlib.rc_context(matplotlib.rcParamsDefault | _STYLE):
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # whatever the person's matplotlibrc says
+        matplotlib.rcParams.update(_STYLE)
         figure = _draw(spec, layout, format)
         buffer = io.BytesIO()
         figure.savefig(buffer, format=format, dpi=spec.options.dpi, metadata=_metadata(spec, format))
@@ -159,7 +162,7 @@ class _Page:
             spine.set_color(_FRAME)
         return axes
 
-    def text(self, x: float, y: float, text: str, size: float, color: str = LIGHT.text, **options: object) -> None:
+    def text(self, x: float, y: float, text: str, size: float, color: str = LIGHT.text, **options: Any) -> None:
         """Text at a point; never read as mathematics."""
         self.figure.text(
             x / self.size[0],
@@ -267,7 +270,7 @@ def _draw_texture(axes: Axes, box: Box, kind: str, cells: NDArray[np.bool_]) -> 
     to_axes = np.array([1 / box.width, -1 / box.height])
     if kind == "masked":
         lines = [0, 1] + hatch_lines(cells, box.width, box.height) * to_axes
-        hatch = LineCollection(lines, colors=_HATCH, linewidths=0.35, transform=axes.transAxes, clip_on=False)
+        hatch = LineCollection(list(lines), colors=_HATCH, linewidths=0.35, transform=axes.transAxes, clip_on=False)
         axes.add_collection(hatch, autolim=False)
     else:
         x, y = ([0, 1] + dots(cells, box.width, box.height) * to_axes).T

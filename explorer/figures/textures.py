@@ -1,4 +1,4 @@
-"""Hatching and dots over cells that have no number: plain lines and points, no clipping, which simple viewers ignore."""
+"""Hatching and dots over cells that have no number: plain lines and points, no clipping, which some viewers ignore."""
 
 from __future__ import annotations
 
