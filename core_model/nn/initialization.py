@@ -6,8 +6,8 @@ normal: N(0, 0.02), embeddings too (Devlin et al. 2019).
 gpt2: as normal, but what writes to the residual stream is divided by sqrt(2 L) for L layers (Radford et al. 2019, 2.3).
 zero_output: as xavier_uniform, but what writes to the residual stream is 0: every layer starts as the identity.
 
-Embeddings are N(0, 1 / sqrt(d)) unless said otherwise, biases 0, norms the identity. Q, K and V are drawn each on its own:
-drawn as one fused d -> 3d matrix they would get the fan-out 3d, and weights too small by sqrt(2).
+Embeddings are N(0, 1 / sqrt(d)) unless said otherwise, biases 0, norms the identity. Q, K and V are drawn each on its
+own: drawn as one fused d -> 3d matrix they would get the fan-out 3d, and weights too small by sqrt(2).
 """
 
 from __future__ import annotations

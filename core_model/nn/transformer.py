@@ -230,17 +230,47 @@ class Transformer(nn.Module):
     ) -> torch.Tensor:
         """Hidden states [B, N, C] of the output stack after its final norm."""
         if self.encoder is None:
-            assert self.decoder is not None
-            shared = Pass(key_mask_BN=key_mask_BN, cache=cache, tap=tap)
-            return self.decoder(self._vectors(self.decoder, ids_BN), shared, type_ids_BN)
-        shared = Pass(key_mask_BN=key_mask_BN, tap=tap)
-        memory_BMC = self.encoder(self._vectors(self.encoder, ids_BN), shared, type_ids_BN)
+            return self.decode(ids_BN, None, type_ids_BN, key_mask_BN, cache=cache, tap=tap)
+        memory_BMC = self.encode(ids_BN, type_ids_BN, key_mask_BN, tap=tap)
         if self.decoder is None:
             return memory_BMC
         if decoder_ids_BM is None:
             raise TraceError("this model has an encoder and a decoder: give decoder_ids (the target) as well")
-        shared = Pass(memory_BMC=memory_BMC, memory_mask_BM=key_mask_BN, cache=cache, tap=tap)
-        return self.decoder(self._vectors(self.decoder, decoder_ids_BM), shared)
+        return self.decode(decoder_ids_BM, memory_BMC, None, key_mask_BN, cache=cache, tap=tap)
+
+    def encode(
+        self,
+        ids_BN: torch.Tensor,
+        type_ids_BN: torch.Tensor | None = None,
+        key_mask_BN: torch.Tensor | None = None,
+        *,
+        tap: Tap | None = None,
+    ) -> torch.Tensor:
+        """The encoder's hidden states [B, N, C]."""
+        assert self.encoder is not None
+        return self.encoder(self._vectors(self.encoder, ids_BN), Pass(key_mask_BN=key_mask_BN, tap=tap), type_ids_BN)
+
+    def decode(
+        self,
+        ids_BN: torch.Tensor,
+        memory_BMC: torch.Tensor | None = None,
+        type_ids_BN: torch.Tensor | None = None,
+        key_mask_BN: torch.Tensor | None = None,
+        *,
+        cache: KeyValueCache | None = None,
+        tap: Tap | None = None,
+    ) -> torch.Tensor:
+        """The decoder's hidden states [B, N, C]; key_mask_BN is of the encoder's tokens where it reads an encoder."""
+        assert self.decoder is not None
+        reads_encoder = memory_BMC is not None
+        shared = Pass(
+            key_mask_BN=None if reads_encoder else key_mask_BN,
+            memory_BMC=memory_BMC,
+            memory_mask_BM=key_mask_BN if reads_encoder else None,
+            cache=cache,
+            tap=tap,
+        )
+        return self.decoder(self._vectors(self.decoder, ids_BN), shared, type_ids_BN)
 
     def logits(self, hidden_BNC: torch.Tensor, *, tap: Tap | None = None) -> torch.Tensor:
         """What the head says of hidden states."""

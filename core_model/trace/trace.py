@@ -6,13 +6,12 @@ Shape letters: N queries, M keys, C model width, V outputs.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 
 from core_model.cancel import CancelToken, Progress
-from core_model.config import ModelConfig
 from core_model.errors import TraceError
 from core_model.nn.attention import HeadInputs
 from core_model.nn.transformer import Transformer
@@ -41,7 +40,7 @@ def run_trace(
     `keep` names activations to remember, with shell wildcards (`decoder.*.residual_after`). Raises TraceError when
     the inputs do not fit the model, Cancelled when asked to stop.
     """
-    tensors = _checked_tensors(model, inputs)
+    tensors = checked_tensors(model, inputs)
     n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
     tap = CollectingTap(keep=keep, edits=edits, cancel=cancel, progress=progress, n_attentions=n_attentions)
     was_training = model.training
@@ -52,16 +51,23 @@ def run_trace(
             logits_BNV = model.logits(hidden_BNC, tap=tap) if model.head is not None else None
     finally:
         model.train(was_training)
-    return Trace(tap, hidden=_array(hidden_BNC[0]), logits=None if logits_BNV is None else _array(logits_BNV[0]))
+    logits = None if logits_BNV is None else _array(logits_BNV[0])
+    return Trace(tap.heads, tap.activations, hidden=_array(hidden_BNC[0]), logits=logits)
 
 
 class Trace:
     """Queries, keys and row normalisers of every attention, and the outputs. Lives on the thread that made it."""
 
-    def __init__(self, tap: CollectingTap, *, hidden: FloatArray, logits: FloatArray | None) -> None:
+    def __init__(
+        self,
+        heads: Mapping[tuple[str, int], HeadInputs],
+        activations: Mapping[str, torch.Tensor],
+        *,
+        hidden: FloatArray,
+        logits: FloatArray | None,
+    ) -> None:
         self.hidden, self.logits = hidden, logits
-        self._heads = tap.heads
-        self._activations = tap.activations
+        self._heads, self._activations = dict(heads), dict(activations)
         self._scores: OrderedDict[tuple[str, int, int], HeadScores] = OrderedDict()
 
     @property
@@ -195,7 +201,7 @@ class Trace:
         return layers
 
 
-def _checked_tensors(
+def checked_tensors(
     model: Transformer, inputs: Inputs
 ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
     """(ids, decoder ids, type ids) with a batch axis on the model's device, once they fit the model."""
@@ -251,15 +257,3 @@ def _array(x: torch.Tensor) -> FloatArray:
 
 def _mask_array(x: torch.Tensor) -> BoolArray:
     return read_only(x.cpu().numpy())
-
-
-def estimate_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0, dtype_bytes: int = 4) -> int:
-    """Bytes of queries, keys and row normalisers a trace of this length keeps."""
-    lengths = {"encoder": n_tokens, "decoder": n_decoder_tokens if config.encoder else n_tokens}
-    total = 0
-    for site, layers in config.attention_layers().items():
-        n_queries = lengths[site.split(".")[0]]
-        n_keys = lengths["encoder"] if site.endswith("cross") else n_queries
-        for spec in layers:
-            total += n_queries * (spec.d_query * dtype_bytes + spec.n_heads * 4) + n_keys * spec.d_key * dtype_bytes
-    return total

@@ -1,0 +1,92 @@
+"""What a config costs, before anything is allocated: parameters, arithmetic, memory. No torch.
+
+One multiply-add counts as two floating-point operations.
+"""
+
+from __future__ import annotations
+
+import math
+
+from core_model.checkpoint.shapes import tensor_shapes
+from core_model.config import AttentionSpec, FeedForwardSpec, LayerSpec, ModelConfig
+
+
+def n_parameters(config: ModelConfig) -> int:
+    """Number of weights, shared ones counted once."""
+    return sum(math.prod(shape) for shape in tensor_shapes(config).values())
+
+
+def forward_flops(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0) -> int:
+    """Floating-point operations of one forward pass over one example: matrix products only, as is usual.
+
+    Per attention: projections, then 2 x 2 x N x M x width for scores and weighted values (Vaswani et al. 2017, table
+    1). Attention counts the keys that can be seen: a window of w keys a query, not all M.
+    """
+    total = 0
+    lengths = _lengths(config, n_tokens, n_decoder_tokens)
+    for name, stack in config.stacks.items():
+        n = lengths[name]
+        for layer in stack.layers:
+            total += _layer_flops(layer, stack.d_model, n, lengths.get("encoder", 0))
+    if config.head is not None:
+        n = lengths["decoder" if config.decoder else "encoder"]
+        width = config.output_stack.d_model
+        if config.head.transform is not None:
+            total += 2 * n * width * config.head.transform.d_output
+            width = config.head.transform.d_output
+        total += 2 * n * width * config.head.n_outputs
+    return total
+
+
+def trace_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0, *, dtype_bytes: int = 4) -> int:
+    """Bytes a trace keeps: queries, keys and row normalisers of every attention, linear in length."""
+    lengths = _lengths(config, n_tokens, n_decoder_tokens)
+    total = 0
+    for site, layers in config.attention_layers().items():
+        n_queries = lengths[site.split(".")[0]]
+        n_keys = lengths["encoder"] if site.endswith("cross") else n_queries
+        for spec in layers:
+            total += n_queries * (spec.d_query * dtype_bytes + 4 * spec.n_heads) + n_keys * spec.d_key * dtype_bytes
+    return total
+
+
+def matrix_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0) -> int:
+    """Bytes all attention matrices would take in float32: what is never held, for comparison."""
+    lengths = _lengths(config, n_tokens, n_decoder_tokens)
+    total = 0
+    for site, layers in config.attention_layers().items():
+        n_queries = lengths[site.split(".")[0]]
+        n_keys = lengths["encoder"] if site.endswith("cross") else n_queries
+        total += sum(4 * spec.n_heads * n_queries * n_keys for spec in layers)
+    return total
+
+
+def _lengths(config: ModelConfig, n_tokens: int, n_decoder_tokens: int) -> dict[str, int]:
+    if config.encoder is None:
+        return {"decoder": n_tokens}
+    return {"encoder": n_tokens, "decoder": n_decoder_tokens} if config.decoder else {"encoder": n_tokens}
+
+
+def _layer_flops(layer: LayerSpec, d_model: int, n: int, n_memory: int) -> int:
+    total = _attention_flops(layer.attention, d_model, n, n) + n * _feed_forward_flops(layer.feed_forward, d_model)
+    if layer.cross_attention is not None:
+        total += _attention_flops(layer.cross_attention, d_model, n, n_memory)
+    return total
+
+
+def _attention_flops(spec: AttentionSpec, d_model: int, n_queries: int, n_keys: int) -> int:
+    projections = 2 * d_model * (2 * n_queries * spec.d_query + 2 * n_keys * spec.d_key)
+    n_pairs = n_queries * n_keys
+    if spec.mask.window is not None:
+        reach = spec.mask.window if spec.mask.causal else 2 * spec.mask.window + 1
+        n_pairs = n_queries * min(n_keys, reach + spec.mask.n_global)
+    return projections + 4 * n_pairs * spec.d_query
+
+
+def _feed_forward_flops(spec: FeedForwardSpec, d_model: int) -> int:
+    """Operations for one token."""
+    n_maps = 3 if spec.gated else 2
+    if spec.experts is None:
+        return 2 * n_maps * d_model * spec.d_hidden
+    routed = spec.experts.n_active * spec.d_hidden + spec.experts.d_shared
+    return 2 * d_model * (n_maps * routed + spec.experts.n_experts)

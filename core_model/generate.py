@@ -1,0 +1,165 @@
+"""Text from a model, token by token, with the keys and values of earlier tokens kept.
+
+What the steps saw can be stitched into one trace whose attention is the lower-triangular matrix of the whole text,
+the same numbers a single pass over it gives. Runs off the UI thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from core_model.cancel import CancelToken
+from core_model.errors import ConfigError, TraceError
+from core_model.nn.attention import HeadInputs
+from core_model.nn.cache import KeyValueCache
+from core_model.nn.tap import Tap
+from core_model.nn.transformer import Transformer
+from core_model.trace.inputs import Inputs
+from core_model.trace.trace import Trace, checked_tensors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How the next token is drawn. temperature 0 is greedy; top_k and top_p (Holtzman et al. 2020) keep the likeliest."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise ConfigError(f"temperature is {self.temperature}: it must be 0 (greedy) or above")
+        if self.top_k is not None and self.top_k < 1:
+            raise ConfigError(f"top_k is {self.top_k}: it must be at least 1")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p is {self.top_p}: it must be above 0 and at most 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedToken:
+    """One new token and the probability it was drawn with, after temperature and before top-k and top-p."""
+
+    id: int
+    probability: float
+
+
+class Generation:
+    """Tokens one after the other; iterate to draw them, then ask for the trace of everything.
+
+    The prompt is `inputs` (for an encoder-decoder: the source, and decoder_ids to start from). Stops after n_tokens,
+    at the model's end token, or at its last position.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        inputs: Inputs,
+        *,
+        n_tokens: int,
+        sampling: Sampling = Sampling(),
+        cancel: CancelToken | None = None,
+    ) -> None:
+        if model.config.decoder is None:
+            raise TraceError("this model has no decoder: it cannot generate text")
+        if model.head is None or model.head.spec.task != "language_model":
+            raise TraceError("this model has no language-model head: it cannot generate text")
+        self._model, self._sampling, self._cancel = model, sampling, cancel
+        self._first_BN, decoder_ids_BM, self._type_ids_BN = checked_tensors(model, inputs)
+        prompt_BN = self._first_BN if decoder_ids_BM is None else decoder_ids_BM
+        if prompt_BN.is_floating_point():
+            raise TraceError("the prompt is given as embeddings: give ids to generate from")
+        self._ids: list[int] = prompt_BN[0].tolist()
+        self._n_tokens = n_tokens
+        self._tap = _StitchingTap()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The prompt of the decoder and all tokens drawn so far."""
+        return tuple(self._ids)
+
+    def __iter__(self) -> Iterator[GeneratedToken]:
+        generator = torch.Generator().manual_seed(self._sampling.seed)
+        cache = KeyValueCache()
+        new_ids = list(self._ids)
+        limit = self._model.config.output_stack.max_length
+        with torch.inference_mode():
+            memory_BMC = self._memory()
+            for _ in range(self._n_tokens):
+                if self._cancel is not None:
+                    self._cancel.check()
+                if limit is not None and len(self._ids) > limit:
+                    return
+                logits_V = self._step(new_ids, memory_BMC, cache)
+                token = draw(logits_V, self._sampling, generator)
+                self._ids.append(token.id)
+                new_ids = [token.id]
+                yield token
+                if token.id == self._model.config.special.end:
+                    return
+
+    def trace(self) -> Trace:
+        """Attention of all tokens that were fed, prompt and drawn: queries of every step over all keys."""
+        if not self._tap.heads:
+            raise TraceError("nothing was generated yet: draw at least one token first")
+        hidden_NC = torch.cat(self._tap.hidden).float().cpu().numpy()
+        logits_NV = torch.cat(self._tap.logits).float().cpu().numpy()
+        return Trace(self._tap.heads, {}, hidden=hidden_NC, logits=logits_NV)
+
+    def _memory(self) -> torch.Tensor | None:
+        """The encoder's output, once."""
+        if self._model.encoder is None:
+            return None
+        return self._model.encode(self._first_BN, self._type_ids_BN, tap=self._tap)
+
+    def _step(self, new_ids: Sequence[int], memory_BMC: torch.Tensor | None, cache: KeyValueCache) -> torch.Tensor:
+        """Logits [V] after the new tokens."""
+        device = next(self._model.parameters()).device
+        ids_BN = torch.tensor([list(new_ids)], device=device)
+        hidden_BNC = self._model.decode(ids_BN, memory_BMC, cache=cache, tap=self._tap)
+        logits_BNV = self._model.logits(hidden_BNC)
+        self._tap.hidden.append(hidden_BNC[0])
+        self._tap.logits.append(logits_BNV[0])
+        return logits_BNV[0, -1]
+
+
+def draw(logits_V: torch.Tensor, sampling: Sampling, generator: torch.Generator) -> GeneratedToken:
+    """One token from logits [V]."""
+    if sampling.temperature == 0:
+        best = int(logits_V.argmax())
+        return GeneratedToken(id=best, probability=float(logits_V.float().softmax(-1)[best]))
+    probability_V = (logits_V.float().cpu() / sampling.temperature).softmax(-1)
+    order_V = probability_V.argsort(descending=True, stable=True)
+    kept_V = probability_V[order_V]
+    if sampling.top_k is not None:
+        kept_V[sampling.top_k :] = 0
+    if sampling.top_p is not None:
+        mass_before_V = kept_V.cumsum(0) - kept_V
+        kept_V[mass_before_V >= sampling.top_p] = 0
+    token = int(order_V[torch.multinomial(kept_V, 1, generator=generator)])
+    return GeneratedToken(id=token, probability=float(probability_V[token]))
+
+
+class _StitchingTap(Tap):
+    """Joins the queries of every step; the last step's keys are the keys of all."""
+
+    wants_logsumexp = True
+
+    def __init__(self) -> None:
+        self.heads: dict[tuple[str, int], HeadInputs] = {}
+        self.hidden: list[torch.Tensor] = []
+        self.logits: list[torch.Tensor] = []
+
+    def attention(self, site: str, layer: int, heads: HeadInputs) -> None:
+        before = self.heads.get((site, layer))
+        if before is None:
+            self.heads[site, layer] = heads
+            return
+        logsumexp_BHN = None
+        if before.logsumexp_BHN is not None and heads.logsumexp_BHN is not None:
+            logsumexp_BHN = torch.cat((before.logsumexp_BHN, heads.logsumexp_BHN), dim=2)
+        q_BHND = torch.cat((before.q_BHND, heads.q_BHND), dim=2)
+        self.heads[site, layer] = replace(heads, query_start=0, q_BHND=q_BHND, logsumexp_BHN=logsumexp_BHN)
