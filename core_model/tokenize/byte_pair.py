@@ -11,7 +11,7 @@ from tokenizers import Tokenizer as Library
 
 from core_model.tokenize import template
 from core_model.tokenize.files import fault, read_json, read_lines
-from core_model.tokenize.library import LibraryTokenizer, added_tokens, library_door
+from core_model.tokenize.library import LibraryTokenizer, add_tokens, library_door
 from core_model.tokenize.settings import Settings
 from core_model.tokenize.template import Template
 from core_model.tokenize.token_text import Spelling
@@ -33,6 +33,8 @@ class _Dialect:
     spelling: Spelling = _BYTE_LEVEL
     trim_spaces: bool = False
     """Whether a token's offsets leave out its leading space."""
+    mask: str = ""
+    """The mask token of the original release."""
 
 
 def load_vocab_and_merges(folder: Path, settings: Settings, rows: int | None) -> LibraryTokenizer:
@@ -50,7 +52,11 @@ def load_vocab_and_merges(folder: Path, settings: Settings, rows: int | None) ->
         )
     with library_door("vocab.json and merges.txt"):
         library = dialect.build(vocabulary, merges, settings)
-        _add_tokens(library, around, settings, known)
+        mask = settings.name("mask", dialect.mask)
+        # Read as themselves when typed: the tokens around a text, the mask, and those the files list.
+        typed = {token: known[token] for token in (*around.tokens(), mask, *settings.declared) if token in known}
+        special = settings.special | {*around.tokens(), mask}
+        add_tokens(library, typed, special=special, lstrip=settings.lstrip, source=path)
         _surround(library, dialect, around, known, prefix_space=bool(settings.config.add_prefix_space))
     kind = f"vocab.json + merges.txt ({dialect.name})"
     return LibraryTokenizer(library, spelling=dialect.spelling, kind=kind, source=path, rows=rows, warnings=inferred)
@@ -68,15 +74,6 @@ def _read_merges(path: Path) -> Merges:
             )
         merges.append((pair[0], pair[1]))
     return merges
-
-
-def _add_tokens(library: Library, around: Template, settings: Settings, known: Vocabulary) -> None:
-    """Tokens that are read as themselves when typed: those around a text, the mask, and those the files list."""
-    typed = dict.fromkeys((*around.tokens(), *settings.declared))
-    for token in sorted((token for token in typed if token in known), key=known.__getitem__):
-        lstrip = token == settings.names.get("mask")
-        special = token in settings.special or token in around.tokens()
-        library.add_tokens(added_tokens([token], special=special, lstrip=lstrip))
 
 
 def _surround(library: Library, dialect: _Dialect, around: Template, known: Vocabulary, *, prefix_space: bool) -> None:
@@ -162,11 +159,13 @@ _ROBERTA = _Dialect(
     build=_gpt2_model,
     around=lambda settings: template.roberta(settings.name("cls", "<s>"), settings.name("sep", "</s>")),
     trim_spaces=True,
+    mask="<mask>",
 )
 _DEBERTA = _Dialect(
     name="byte-level BPE, DeBERTa",
     build=_gpt2_model,
     around=lambda settings: template.bert(settings.name("cls", "[CLS]"), settings.name("sep", "[SEP]")),
+    mask="[MASK]",
 )
 _CLIP = _Dialect(
     name="byte-level BPE, CLIP",

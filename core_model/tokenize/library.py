@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -104,9 +104,23 @@ def library_door(name: str) -> Iterator[None]:
         ) from error
 
 
-def added_tokens(names: Sequence[str], *, special: bool = True, lstrip: bool = False) -> list[AddedToken]:
-    """Tokens that are found in the text as they stand, before any normalization."""
-    return [AddedToken(name, special=special, normalized=False, lstrip=lstrip) for name in names]
+def add_tokens(
+    library: Library, ids: Mapping[str, int], *, special: Set[str], lstrip: Set[str] = frozenset(), source: Path
+) -> None:
+    """Let `library` find these tokens in a text as they stand, before any normalization.
+
+    The library numbers those outside its vocabulary itself; TokenizerError when that is not the number in `ids`.
+    """
+    names = sorted(ids, key=ids.__getitem__)
+    library.add_tokens(
+        [AddedToken(name, special=name in special, normalized=False, lstrip=name in lstrip) for name in names]
+    )
+    for name in names:
+        if (number := library.token_to_id(name)) != ids[name]:
+            raise fault(
+                source,
+                f"leaves id {number} for the added token {name!r}, whose id is {ids[name]}: use the model's own files",
+            )
 
 
 class _Model(msgspec.Struct):

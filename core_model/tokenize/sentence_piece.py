@@ -153,26 +153,11 @@ class SentencePieceTokenizer(Tokenizer):
         return within_rows(encoding, self._rows, self.kind)
 
     def decode(self, ids: Sequence[int]) -> str:
-        text, pieces = "", []
-        for id in ids:
-            if id in self._special or id not in self._ids.token_of:
-                continue
-            if (piece := self._piece_of.get(id)) is not None:
-                pieces.append(piece)
-            else:  # a token beside the sentencepiece model
-                text += self._processor.decode(pieces) + self._ids.token_of[id]
-                pieces = []
-        return text + self._processor.decode(pieces)
+        tokens = self._ids.token_of
+        return self._processor.decode_pieces([tokens[id] for id in ids if id in tokens and id not in self._special])
 
     def token_text(self, id: int) -> str:
         return text_of(self._bytes_of(id)) if id in self._ids.token_of else unused_row(id)
-
-    @cached_property
-    def _piece_of(self) -> dict[int, int]:
-        """id -> number of the piece; the unknown token's for an id that several pieces share."""
-        numbers = {id: number for number, id in enumerate(self._ids.id_of_piece)}
-        unknown = self._processor.unk_id()
-        return numbers | {self._ids.id_of_piece[unknown]: unknown}
 
     def _bytes_of(self, id: int) -> bytes:
         token = self._ids.token_of[id]

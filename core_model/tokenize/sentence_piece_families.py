@@ -27,7 +27,7 @@ from core_model.tokenize.settings import Settings
 from core_model.tokenize.template import Template
 
 Numbering = Callable[[SentencePieceProcessor, Settings], PieceIds]
-_DEFAULTS = {"bos": "<s>", "eos": "</s>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+_DEFAULTS = {"bos": "<s>", "eos": "</s>", "cls": "[CLS]", "sep": "[SEP]"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ def _pegasus(processor: SentencePieceProcessor, settings: Settings) -> PieceIds:
     """Zhang et al. 2020: pad, end, two masks, 101 unused, then the pieces from the third on."""
     pieces = _pieces(processor)
     offset = 103 if settings.config.offset is None else max(4, min(settings.config.offset, 10_000))
-    first = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, offset - 1))]
+    first = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, offset))]
     tokens = [*first, *pieces[2:]]
     return PieceIds(token_of=dict(enumerate(tokens)), id_of_piece=[0, 1, *range(offset + 2, offset + len(pieces))])
 

@@ -19,6 +19,7 @@ from core_model.tokenize.files import fault, present, read_json
 class _Token(msgspec.Struct):
     content: str
     special: bool = False
+    lstrip: bool = False
 
 
 _Name = str | _Token | None
@@ -76,6 +77,8 @@ class Settings:
     """Tokens that are read as themselves when typed in a text, because the files list them as such."""
     special: frozenset[str]
     """Those that are control tokens."""
+    lstrip: frozenset[str]
+    """Those that swallow the spaces before them."""
     config: TokenizerConfig
 
     def name(self, role: str, default: str) -> str:
@@ -97,6 +100,7 @@ def read_settings(folder: Path, model_type: str | None) -> Settings:
     more = tuple(dict.fromkeys((*_more(config), *_more(names_file))))
     mask = {names["mask"]} if "mask" in names else set()
     control = {token.content for token in decoder.values() if token.special}
+    objects = [*decoder.values(), *_objects(config), *_objects(names_file)]
     return Settings(
         family=_family(config.tokenizer_class, model_type),
         names=names,
@@ -104,6 +108,7 @@ def read_settings(folder: Path, model_type: str | None) -> Settings:
         added=listed | {token.content: id for id, token in decoder.items()},
         declared=frozenset({*listed, *(token.content for token in decoder.values()), *mapped, *more, *mask}),
         special=frozenset({*control, *names.values(), *more}),
+        lstrip=frozenset(token.content for token in objects if token.lstrip),
         config=config,
     )
 
@@ -127,6 +132,11 @@ def _text(token: str | _Token) -> str:
 def _names(file: _SpecialTokensMap) -> dict[str, str]:
     tokens = {role: getattr(file, f"{role}_token") for role in _ROLES}
     return {role: _text(token) for role, token in tokens.items() if token is not None}
+
+
+def _objects(file: _SpecialTokensMap) -> list[_Token]:
+    tokens = [getattr(file, f"{role}_token") for role in _ROLES]
+    return [token for token in tokens if isinstance(token, _Token)]
 
 
 def _more(file: _SpecialTokensMap) -> list[str]:

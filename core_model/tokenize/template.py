@@ -45,7 +45,7 @@ def roberta(cls: str, sep: str) -> Template:
 
 
 def ended(eos: str) -> Template:
-    """T5 and Marian: each text ends in the end token."""
+    """T5: each text ends in the end token."""
     return Template(single=f"$A {eos}", pair=f"$A {eos} $B {eos}")
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from sentencepiece import SentencePieceProcessor
 
 from core_model.errors import TokenizerError
-from core_model.tokenize import template
 from core_model.tokenize.files import fault, present, read_json
 from core_model.tokenize.sentence_piece import PieceIds, Rules, SentencePieceTokenizer, read_processor
 from core_model.tokenize.settings import Settings
@@ -39,13 +38,12 @@ def _marian_side(
     ids = _numbered(processor, vocabulary, settings, folder / vocabulary_name)
     end = settings.name("eos", "</s>")
     special = frozenset({end, settings.name("pad", "<pad>"), *settings.special})
+    around = Template(single=f"$A {end}", pair=f"$A $B {end}")
     languages = frozenset(token for token in vocabulary if token.startswith(">>") and token.endswith("<<"))
     return SentencePieceTokenizer(
         processor,
         ids=ids,
-        rules=Rules(
-            around=template.ended(end), special=special | languages, typed=settings.declared, leading=languages
-        ),
+        rules=Rules(around=around, special=special | languages, typed=settings.declared, leading=languages),
         kind=f"{model_name} + {vocabulary_name} (sentencepiece, Marian)",
         source=folder / model_name,
         rows=rows,

@@ -11,7 +11,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from core_model.tokenize import template
 from core_model.tokenize.files import fault, read_lines
-from core_model.tokenize.library import LibraryTokenizer, added_tokens, library_door
+from core_model.tokenize.library import LibraryTokenizer, add_tokens, library_door
 from core_model.tokenize.settings import Settings
 from core_model.tokenize.template import Template
 from core_model.tokenize.token_text import Spelling
@@ -28,8 +28,8 @@ def load_vocab_txt(path: Path, settings: Settings, rows: int | None) -> LibraryT
     build = _esm if settings.family == "esm" else _wordpiece
     with library_door(path.name):
         library, kind, inferred = build(path, vocabulary, settings)
-        outside = [token for token in settings.added if token not in vocabulary]
-        library.add_tokens(added_tokens(outside, special=False))
+        outside = {token: id for token, id in settings.added.items() if token not in vocabulary}
+        add_tokens(library, outside, special=settings.special, lstrip=settings.lstrip, source=path)
     return LibraryTokenizer(
         library, spelling=Spelling(), kind=kind, source=path, rows=rows, warnings=[*warnings, *inferred]
     )
@@ -50,8 +50,9 @@ def _wordpiece(path: Path, vocabulary: dict[str, int], settings: Settings) -> tu
     library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     library.decoder = decoders.WordPiece(prefix=_PREFIX, cleanup=True)
     around = template.roberta if settings.family == "mpnet" else template.bert
-    special = [token for token in dict.fromkeys((*names.values(), *settings.more_special)) if token in vocabulary]
-    library.add_special_tokens(added_tokens(special))
+    special = {token: vocabulary[token] for token in (*names.values(), *settings.more_special) if token in vocabulary}
+    lstrip = {names["mask"]} if settings.family == "mpnet" else settings.lstrip
+    add_tokens(library, special, special=special.keys(), lstrip=lstrip, source=path)
     _surround(path, library, around(names["cls"], names["sep"]), vocabulary)
     return library, f"vocab.txt (WordPiece, {'uncased' if lowercase else 'cased'})", inferred
 
@@ -60,9 +61,9 @@ def _esm(path: Path, vocabulary: dict[str, int], settings: Settings) -> tuple[Li
     """Every token of the vocabulary is found wherever it stands; what is left between them is unknown."""
     library = Library(models.WordLevel(vocabulary, unk_token=settings.name("unk", "<unk>")))
     library.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    special = ("<cls>", "<pad>", "<eos>", "<unk>", "<mask>", *settings.special)
-    library.add_special_tokens(added_tokens([token for token in dict.fromkeys(special) if token in vocabulary]))
-    library.add_tokens(added_tokens([token for token in vocabulary if token and token not in special], special=False))
+    special = {"<cls>", "<pad>", "<eos>", "<unk>", "<mask>", *settings.special}
+    tokens = {token: id for token, id in vocabulary.items() if token}
+    add_tokens(library, tokens, special=special, source=path)
     cls, eos = settings.name("cls", "<cls>"), settings.name("eos", "<eos>")
     around = Template(single=f"{cls} $A {eos}", pair=f"{cls} $A {eos} $B {eos}")
     _surround(path, library, around, vocabulary)
