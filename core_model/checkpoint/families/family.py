@@ -1,0 +1,205 @@
+"""What a family is: a table between someone else's checkpoints and ours, read in both directions.
+
+A family is one file with one `FAMILY` record and one row in `families.FAMILIES`. It says which keys a config.json has,
+what ModelConfig they mean, what the tensors are called, and what else may lie in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core_model.checkpoint.families.conversion import SAME, Conversion
+from core_model.checkpoint.shapes import Shape
+from core_model.config import ModelConfig
+from core_model.errors import ConfigError
+
+WRAPPERS = ("module.", "_orig_mod.", "base_model.model.")
+"""What DistributedDataParallel, torch.compile and PEFT put before every name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of a name table: their tensors, ours, and the conversion between them.
+
+    `{i}` stands for the layer; a final `*` for weight and bias. `also` are other names the same tensor may be stored
+    under: copies of it are ignored, and one of them stands in when it is absent.
+    """
+
+    theirs: tuple[str, ...]
+    ours: tuple[str, ...]
+    conversion: Conversion = SAME
+    also: tuple[str, ...] = ()
+
+
+def row(theirs: str, *ours: str, conversion: Conversion = SAME, also: tuple[str, ...] = ()) -> Row:
+    """A line with one tensor of theirs."""
+    return Row(theirs=(theirs,), ours=ours, conversion=conversion, also=also)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreign:
+    """What writing a config gives: the value of each key, and the class of transformers that reads it."""
+
+    keys: Any
+    architecture: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """One family of checkpoints.
+
+    `keys` is a dataclass of the config.json keys that matter. `read` makes a ModelConfig of them and of what the file
+    holds; `write` is its inverse, checked by reading back. `sizes` gives keys that shapes tell and config.json does not.
+    `places` names, for each fact people ask about, its key. `architectures` maps transformers' classes to the task of
+    their head. Names in `rows`, `buffers`, `unused` and `markers` are without the optional `prefixes`; `roots` begin
+    names that never have one. `spellings` are (pattern, replacement) for names that older versions wrote otherwise.
+    `buffers` (patterns) hold no weights; `unused` (patterns) are weights of a head that this model does not use;
+    `markers` tell the family of a file without a config.
+    """
+
+    key: str
+    label: str
+    model_types: tuple[str, ...]
+    keys: type
+    read: Callable[[Any, Weights], ModelConfig]
+    write: Callable[[ModelConfig], Foreign]
+    rows: Callable[[ModelConfig], Sequence[Row]]
+    sizes: Callable[[Weights], Mapping[str, object]]
+    places: Mapping[str, str]
+    architectures: Mapping[str, str | None]
+    prefixes: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    spellings: tuple[tuple[str, str], ...] = ()
+    buffers: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    markers: tuple[str, ...] = ()
+
+    def architecture_for(self, task: str | None) -> str:
+        """The class of transformers whose head has a task; None: no head. ConfigError when the family has none such."""
+        for name, known in self.architectures.items():
+            if known == task:
+                return name
+        raise ConfigError(f"head.task is {task!r}: {self.label} has no model with such a head")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """The tensors of a file under the names a family's table uses, and the questions reading a config may ask of them.
+
+    `stored` maps table names to names in the file; names that say the same as another are in `doubles`. `prefix` is what
+    was taken off. `differ` compares the values of two tensors of the file.
+    """
+
+    shapes: Mapping[str, Shape]
+    stored: Mapping[str, str]
+    doubles: tuple[str, ...] = ()
+    architecture: str | None = None
+    prefix: str = ""
+    differ: Callable[[str, str], bool] = field(default=lambda first, second: False)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.shapes
+
+    def size(self, name: str, axis: int) -> int | None:
+        """The length of one axis of a tensor; None when the file has no such axis."""
+        shape = self.shapes.get(name, ())
+        return shape[axis] if axis < len(shape) else None
+
+    def n_layers(self, pattern: str) -> int:
+        """How many layers in a row, from 0, have the tensor that a pattern with {i} names."""
+        count = 0
+        while pattern.format(i=count) in self.shapes:
+            count += 1
+        return count
+
+    def ties(self, head: str, table: str, *, stated: bool | None, default: bool) -> bool:
+        """Whether the output head is the token table: the config says so, or the file has no head of its own.
+
+        A head that is stored and differs from the table is used as stored, whatever the config says.
+        """
+        if head not in self:
+            return stated is not False
+        tied = default if stated is None else stated
+        return tied and (table not in self or not self.differ(self.stored[head], self.stored[table]))
+
+    def task(self, family: Family, evidence: Mapping[str, str], default: str | None = None) -> str | None:
+        """What the output head is for: as the architecture says, else the first `evidence` (task -> tensor) stored."""
+        if self.architecture is not None and self.architecture in family.architectures:
+            return family.architectures[self.architecture]
+        return next((task for task, name in evidence.items() if name in self), default)
+
+
+def weights_of(
+    family: Family,
+    shapes: Mapping[str, Shape],
+    *,
+    architecture: str | None = None,
+    differ: Callable[[str, str], bool] | None = None,
+) -> Weights:
+    """A file's tensors under the names of a family's table: wrappers and prefixes off, old spellings replaced."""
+    stored: dict[str, str] = {}
+    doubles: list[str] = []
+    prefix = ""
+    for name in shapes:
+        short, begin = _short_name(family, name)
+        prefix = prefix or begin
+        if short in stored:
+            doubles.append(name)
+        else:
+            stored[short] = name
+    return Weights(
+        shapes={short: shapes[name] for short, name in stored.items()},
+        stored=stored,
+        doubles=tuple(doubles),
+        architecture=architecture,
+        prefix=prefix,
+        differ=differ or (lambda first, second: False),
+    )
+
+
+def _short_name(family: Family, name: str) -> tuple[str, str]:
+    """The table's name of a stored tensor, and what was taken off its beginning."""
+    rest = name
+    while found := next((wrapper for wrapper in WRAPPERS if rest.startswith(wrapper)), None):
+        rest = rest.removeprefix(found)
+    if found := next((prefix for prefix in family.prefixes if rest.startswith(prefix)), None):
+        rest = rest.removeprefix(found)
+    taken = name[: len(name) - len(rest)]
+    for pattern, replacement in family.spellings:
+        rest = re.sub(pattern, replacement, rest)
+    return rest, taken
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """One row for one layer: their full names, ours, and the conversion."""
+
+    theirs: tuple[str, ...]
+    ours: tuple[str, ...]
+    conversion: Conversion
+    also: tuple[str, ...] = ()
+
+
+def assignments(rows: Sequence[Row], shapes: Mapping[str, Shape], n_layers: int) -> Iterator[Assignment]:
+    """The rows for every layer, weight and bias that a model of these shapes has."""
+    for line in rows:
+        layers = range(n_layers) if any("{i}" in name for name in line.ours) else (0,)
+        for i in layers:
+            for kind in ("weight", "bias") if line.ours[0].endswith("*") else ("",):
+                ours = _filled(line.ours, i, kind)
+                if ours[0] in shapes:
+                    yield Assignment(
+                        theirs=_filled(line.theirs, i, kind),
+                        ours=ours,
+                        conversion=line.conversion,
+                        also=_filled(line.also, i, kind),
+                    )
+
+
+def _filled(names: tuple[str, ...], layer: int, kind: str) -> tuple[str, ...]:
+    return tuple(
+        name.replace("{i}", str(layer)).removesuffix("*") + (kind if name.endswith("*") else "") for name in names
+    )

@@ -1,0 +1,130 @@
+"""Reading the keys of someone else's config.json: typed, checked, and with errors that name the key and its value."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import msgspec
+
+from core_model.checkpoint.wording import shown
+from core_model.config import Activation, HeadSpec, SpecialTokens
+from core_model.errors import ConfigError
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+CountOrNone: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1)]
+TokenId: TypeAlias = int | list[int] | None
+
+Keys = TypeVar("Keys")
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "quick_gelu": "gelu_sigmoid",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+    "relu2": "relu_squared",
+    "linear": "identity",
+}
+"""transformers' names of activations, ours; the first of several is the one we write."""
+
+_FOUND = re.compile(r"(?P<expected>Expected .*?)(?:, got `(?P<found>[^`]*)`)? - at `\$\.(?P<place>[^`]*)`")
+_ABSENT = re.compile(r"Object missing required field `(?P<key>[^`]*)`(?: - at `\$\.(?P<place>[^`]*)`)?")
+
+
+def read_keys(document: Mapping[str, Any], keys: type[Keys]) -> Keys:
+    """The document as a dataclass of known keys, others left alone; ConfigError names the first wrong one."""
+    try:
+        read = msgspec.convert(document, keys)
+    except msgspec.ValidationError as error:
+        raise _config_error(document, str(error)) from error
+    for field in fields(keys):  # pyright: ignore[reportArgumentType]
+        value = getattr(read, field.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{field.name} is {value} in config.json: a finite number was expected")
+    return read
+
+
+def activation(key: str, name: str) -> Activation:
+    """Our name of an activation that `key` of the config names."""
+    if name not in ACTIVATIONS:
+        raise ConfigError(
+            f"{key} is {shown(repr(name))} in config.json: the activation must be one of {', '.join(ACTIVATIONS)}"
+        )
+    return ACTIVATIONS[name]
+
+
+def activation_name(ours: Activation) -> str:
+    """transformers' name of one of our activations; ConfigError when it has none."""
+    for name, known in ACTIVATIONS.items():
+        if known == ours:
+            return name
+    raise ConfigError(f"activation is {ours!r}: transformers has no name for it")
+
+
+def special_tokens(*, begin: TokenId = None, end: TokenId = None, padding: TokenId = None) -> SpecialTokens:
+    """Ids with a role; of several the first, and -1, which some configs write for none, is none."""
+    return SpecialTokens(begin=_first_id(begin), end=_first_id(end), padding=_first_id(padding))
+
+
+def classes(id2label: Mapping[str, str] | None, n_stored: int | None) -> tuple[int, tuple[str, ...]]:
+    """How many classes a classifier tells apart, and their names: as config.json says, else as many as are stored.
+
+    LABEL_0, LABEL_1 ... are transformers' way of having no names. ConfigError for ids that are no 0, 1, 2 ...
+    """
+    if id2label is None:
+        return n_stored or 2, ()
+    wanted = [str(i) for i in range(len(id2label))]
+    if not id2label or sorted(id2label) != sorted(wanted):
+        raise ConfigError(f"id2label has the keys {shown(', '.join(id2label))} in config.json: expected 0, 1, 2 ...")
+    names = tuple(id2label[key] for key in wanted)
+    return len(names), () if names == _unnamed(len(names)) else names
+
+
+def class_names(head: HeadSpec | None) -> dict[str, str] | None:
+    """The id2label of a classifier; None for other heads."""
+    if head is None or head.task not in ("sequence_classes", "token_classes"):
+        return None
+    return {str(i): name for i, name in enumerate(head.labels or _unnamed(head.n_outputs))}
+
+
+def _unnamed(n_classes: int) -> tuple[str, ...]:
+    return tuple(f"LABEL_{i}" for i in range(n_classes))
+
+
+def _first_id(value: TokenId) -> int | None:
+    first = (value or [None])[0] if isinstance(value, list) else value
+    return first if first is not None and first >= 0 else None
+
+
+def _config_error(document: Mapping[str, Any], message: str) -> ConfigError:
+    """msgspec's message with the key, the value found and what was expected in our words."""
+    if absent := _ABSENT.fullmatch(message):
+        place = f" in {absent['place']}" if absent["place"] else ""
+        return ConfigError(f"config.json has no {absent['key']}{place}: add it, the model cannot be built without")
+    if found := _FOUND.fullmatch(message):
+        value = _value_at(document, found["place"])
+        expected = found["expected"].replace("Expected", "expected").replace("`", "")
+        return ConfigError(f"{found['place']} is {shown(repr(value))} in config.json: {expected}")
+    return ConfigError(f"config.json: {shown(message)}")
+
+
+def _value_at(document: Mapping[str, Any], place: str) -> object:
+    """The value a dotted place of the document leads to; what lies on the way when it ends early."""
+    value: object = document
+    for key in place.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            return value
+        value = value[key]
+    return value

@@ -1,0 +1,118 @@
+"""Holding a config against a file: which stored tensor is which of ours, and what is missing, left over or mis-shaped.
+
+Names and shapes only: nothing is read or allocated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from core_model.checkpoint.families.family import Assignment, Family, Weights, assignments
+from core_model.checkpoint.shapes import Shape, tensor_shapes
+from core_model.checkpoint.wording import counted, some_of
+from core_model.config import ModelConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """The outcome, in names of the file; absent tensors by the name they would have there.
+
+    `shapes` are those of our tensors. `misshaped` gives the shapes found and expected. `unused` are weights of a head this
+    model does not use; `tied` are lines such as "lm_head.weight = transformer.wte.weight".
+    """
+
+    assignments: tuple[Assignment, ...]
+    shapes: Mapping[str, Shape]
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    misshaped: Mapping[str, tuple[Shape, Shape]]
+    unused: tuple[str, ...]
+    tied: tuple[str, ...]
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """Our name for each stored tensor that is used; several of ours for a fused one."""
+        return {name: ", ".join(line.ours) for line in self.assignments for name in line.theirs}
+
+    @property
+    def problem(self) -> str | None:
+        """Why these weights cannot make the model, as one sentence; None when they can."""
+        if self.missing:
+            return (
+                f"{counted(len(self.missing), 'tensor')} the config asks for are missing from the file "
+                f"({some_of(self.missing)}): check that config.json belongs to these weights and that no file is absent"
+            )
+        if self.misshaped:
+            told = [
+                f"{name} is {list(found)}, expected {list(expected)}"
+                for name, (found, expected) in self.misshaped.items()
+            ]
+            return (
+                f"{counted(len(told), 'tensor')} have another shape than the config asks for ({some_of(told)}): "
+                "check that config.json belongs to these weights"
+            )
+        return None
+
+
+def match(family: Family, config: ModelConfig, weights: Weights) -> Match:
+    """The family's table for this config, held against the tensors of a file."""
+    shapes = tensor_shapes(config)
+    n_layers = max(stack.n_layers for stack in config.stacks.values())
+    lines = tuple(_placed(line, weights) for line in assignments(family.rows(config), shapes, n_layers))
+    covered = sorted(name for line in lines for name in line.ours)
+    assert covered == sorted(shapes), f"the table of {family.key} does not name every weight exactly once"
+    used = {name for line in lines for name in line.theirs}
+    copies = {name for line in lines for name in line.also}
+    others = [short for short in weights.stored if short not in used and short not in copies]
+    unused = _matching(family.unused, others)
+    known = {*unused, *_matching(family.buffers, others)}
+
+    def named(shorts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(full_name(family, weights, short) for short in shorts)
+
+    return Match(
+        assignments=tuple(replace(line, theirs=named(line.theirs), also=named(line.also)) for line in lines),
+        shapes=shapes,
+        missing=named(short for line in lines for short in line.theirs if short not in weights),
+        unexpected=(*named(short for short in others if short not in known), *weights.doubles),
+        misshaped={
+            full_name(family, weights, short): (weights.shapes[short], expected)
+            for line in lines
+            for short, expected in zip(line.theirs, _expected_shapes(line, shapes), strict=True)
+            if short in weights and weights.shapes[short] != expected
+        },
+        unused=named(unused),
+        tied=tuple(
+            f"{full_name(family, weights, copy)} = {full_name(family, weights, line.theirs[0])}"
+            for line in lines
+            for copy in line.also
+        ),
+    )
+
+
+def full_name(family: Family, weights: Weights, short: str) -> str:
+    """The name in the file of a tensor of the table, or what it would be called there."""
+    if short in weights:
+        return weights.stored[short]
+    return short if short.startswith(family.roots) else f"{weights.prefix}{short}"
+
+
+def _placed(line: Assignment, weights: Weights) -> Assignment:
+    """The line; where its tensor is absent and a copy under another name is there, with the two exchanged."""
+    (first, *rest) = line.theirs
+    stand_in = next((copy for copy in line.also if copy in weights), None)
+    if first in weights or stand_in is None:
+        return line
+    also = tuple(first if copy == stand_in else copy for copy in line.also)
+    return replace(line, theirs=(stand_in, *rest), also=also)
+
+
+def _expected_shapes(line: Assignment, shapes: Mapping[str, Shape]) -> tuple[Shape, ...]:
+    return line.conversion.their_shapes([shapes[name] for name in line.ours])
+
+
+def _matching(patterns: tuple[str, ...], names: Iterable[str]) -> list[str]:
+    """The names that one of the patterns describes in full."""
+    return [name for name in names if any(re.fullmatch(pattern, name) for pattern in patterns)]

@@ -1,0 +1,133 @@
+"""The names and shapes of all weights of a model, from its config alone.
+
+This is how a config is held against a file before anything is allocated: sizes stay plain numbers, however large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from core_model.config import (
+    AttentionSpec,
+    BucketedPositions,
+    FeedForwardSpec,
+    HeadSpec,
+    LearnedPositions,
+    ModelConfig,
+    NormSpec,
+    QueryKeyNorm,
+    ResidualSpec,
+    StackConfig,
+)
+
+Shape: TypeAlias = tuple[int, ...]
+Named: TypeAlias = Iterator[tuple[str, Shape]]
+
+
+def tensor_shapes(config: ModelConfig) -> dict[str, Shape]:
+    """Name -> shape of every parameter of Transformer(config), in the order they run."""
+    d_memory = config.encoder.d_model if config.encoder else None
+    shapes: dict[str, Shape] = {}
+    for name, stack in config.stacks.items():
+        own_table = not (name == "decoder" and config.shared_embedding and config.encoder)
+        shapes.update(_stack(name, stack, d_memory, own_table=own_table))
+    if config.head is not None:
+        shapes.update(_head(config.head, config.output_stack))
+    return shapes
+
+
+def _linear(name: str, n_outputs: int, n_inputs: int, *, bias: bool) -> Named:
+    yield f"{name}.weight", (n_outputs, n_inputs)
+    if bias:
+        yield f"{name}.bias", (n_outputs,)
+
+
+def _norm(name: str, spec: NormSpec | None, *shape: int) -> Named:
+    if spec is not None and spec.weight:
+        yield f"{name}.weight", shape
+        if spec.bias and spec.kind == "layer":
+            yield f"{name}.bias", shape
+
+
+def _stack(name: str, stack: StackConfig, d_memory: int | None, *, own_table: bool) -> Named:
+    embedding, width = stack.embedding, stack.embedding.d_embedding
+    if own_table:
+        yield f"{name}.embedding.token.weight", (embedding.vocab_size, width)
+    if embedding.n_types:
+        yield f"{name}.embedding.token_type.weight", (embedding.n_types, width)
+    if isinstance(stack.position, LearnedPositions):
+        yield f"{name}.position.weight", (stack.position.max_length + stack.position.offset, width)
+    yield from _norm(f"{name}.embedding.norm", embedding.norm, width)
+    if width != stack.d_model:
+        yield from _linear(f"{name}.embedding.projection", stack.d_model, width, bias=embedding.projection_bias)
+    for i, layer in enumerate(stack.layers):
+        if stack.weights_index(i) != i:
+            continue
+        place = f"{name}.layers.{i}"
+        yield from _attention(f"{place}.attention", layer.attention, stack.d_model, stack.d_model)
+        yield from _residual(f"{place}.attention_residual", layer.attention_residual, stack.d_model)
+        if layer.cross_attention is not None:
+            assert d_memory is not None
+            yield from _attention(f"{place}.cross_attention", layer.cross_attention, stack.d_model, d_memory)
+            yield from _residual(f"{place}.cross_residual", layer.cross_residual, stack.d_model)
+        yield from _feed_forward(f"{place}.feed_forward", layer.feed_forward, stack.d_model)
+        yield from _residual(f"{place}.feed_forward_residual", layer.feed_forward_residual, stack.d_model)
+    yield from _norm(f"{name}.final_norm", stack.final_norm, stack.d_model)
+
+
+def _attention(name: str, spec: AttentionSpec, d_model: int, d_context: int) -> Named:
+    yield from _linear(f"{name}.query", spec.d_query, d_model, bias=spec.query_bias)
+    yield from _linear(f"{name}.key", spec.d_key, d_context, bias=spec.key_bias)
+    yield from _linear(f"{name}.value", spec.d_key, d_context, bias=spec.value_bias)
+    yield from _linear(f"{name}.output", d_model, spec.d_query, bias=spec.output_bias)
+    if spec.query_key_norm is not None:
+        for part, n_heads in (("query", spec.n_heads), ("key", spec.n_key_heads)):
+            shape = _query_key_norm_shape(spec.query_key_norm, n_heads, spec.head_size)
+            yield from _norm(f"{name}.{part}_norm", spec.query_key_norm.norm, *shape)
+    if spec.sinks:
+        yield f"{name}.sinks", (spec.n_heads,)
+    if isinstance(spec.position, BucketedPositions) and spec.position.from_layer is None:
+        yield f"{name}.position_bias.weight", (spec.position.n_buckets, spec.n_heads)
+
+
+def _query_key_norm_shape(spec: QueryKeyNorm, n_heads: int, head_size: int) -> Shape:
+    return {"head": (head_size,), "heads": (n_heads, head_size), "width": (n_heads * head_size,)}[spec.over]
+
+
+def _residual(name: str, spec: ResidualSpec, d_model: int) -> Named:
+    yield from _norm(f"{name}.before", spec.before, d_model)
+    yield from _norm(f"{name}.after", spec.after, d_model)
+    yield from _norm(f"{name}.total", spec.total, d_model)
+
+
+def _feed_forward(name: str, spec: FeedForwardSpec, d_model: int) -> Named:
+    if spec.experts is None:
+        yield from _two_maps(name, spec, d_model, spec.d_hidden)
+        return
+    yield from _linear(f"{name}.router", spec.experts.n_experts, d_model, bias=spec.experts.router_bias)
+    for part, shape in _two_maps(f"{name}.experts", spec, d_model, spec.d_hidden):
+        yield part, (spec.experts.n_experts, *shape)
+    if spec.experts.d_shared:
+        shared = FeedForwardSpec(d_hidden=spec.experts.d_shared, gated=spec.gated, bias=spec.bias)
+        yield from _two_maps(f"{name}.shared", shared, d_model, shared.d_hidden)
+        yield f"{name}.shared_gate.weight", (1, d_model)
+
+
+def _two_maps(name: str, spec: FeedForwardSpec, d_model: int, d_hidden: int) -> Named:
+    yield from _linear(f"{name}.input", d_hidden, d_model, bias=spec.bias)
+    if spec.gated:
+        yield from _linear(f"{name}.gate", d_hidden, d_model, bias=spec.bias)
+    yield from _linear(f"{name}.output", d_model, d_hidden, bias=spec.has_output_bias)
+
+
+def _head(spec: HeadSpec, stack: StackConfig) -> Named:
+    d_input = stack.d_model
+    if spec.transform is not None:
+        d_input = spec.transform.d_output
+        yield from _linear("head.transform", d_input, stack.d_model, bias=spec.transform.bias)
+        yield from _norm("head.transform_norm", spec.transform.norm, d_input)
+    if not spec.tied:
+        yield "head.output.weight", (spec.n_outputs, d_input)
+    if spec.bias:
+        yield "head.output.bias", (spec.n_outputs,)
