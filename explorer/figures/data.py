@@ -1,8 +1,8 @@
 """The numbers behind a picture: CSV for spreadsheets, NPZ for numpy. Exact weights, block by block, at any length.
 
 CSV (RFC 4180, UTF-8): one row a query, one column a key. The first row and the first column name the tokens as
-`index:token`, the corner says which is which. Masked cells are empty, for masked is not zero. A number reads back as the
-same float32.
+`index:token`, the corner says which is which. Masked cells are empty, for masked is not zero. A number reads back as
+the same float32.
 
 NPZ: `attention` float32 [n_query, n_key] with 0 where masked; `masked` bool of that shape; `query_tokens` and
 `key_tokens`; `query_start` and `key_start`, the index of the first of each; and where it all comes from, one entry a

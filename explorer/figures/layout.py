@@ -119,7 +119,9 @@ def lay_out(spec: FigureSpec, fonts: Typesetter) -> Layout:
     bar_ticks = tuple((value, fonts.printable(text)) for value, text in _bar_ticks(spec))
     tick_width = max((fonts.width(text, size) for _, text in bar_ticks), default=0.0)
     before = MARGIN + line + 2 * gap
-    after = 2 * gap + BAR_WIDTH + tick_width + gap + line + MARGIN
+    after = (
+        2 * unit + 2 * gap + BAR_WIDTH + tick_width + gap + line + MARGIN
+    )  # matrix and bar move to the next whole pixel
     rows, cols, side, height = _fit_matrix(spec, fonts, width - before - after)
 
     top = _snap_up(MARGIN + line + 2 * gap + cols.height, unit)

@@ -38,7 +38,7 @@ FAMILIES = (
 )
 """In order of preference: a character comes from the first installed one that has it. matplotlib brings DejaVu Sans."""
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text as text
     "svg.hashsalt": CREATOR,  # the same ids each time
     "pdf.fonttype": 42,  # whole TrueType outlines: text as text

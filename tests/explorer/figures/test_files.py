@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from explorer.figures.files import ExportError, format_of, whole_file
+
+
+@pytest.mark.parametrize(("name", "format"), [("a.svg", "svg"), ("A.PDF", "pdf"), ("b.x.png", "png"), ("a.npz", "npz")])
+def test_the_ending_chooses_the_format(name, format):
+    assert format_of(Path(name)) == format
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("a.jpg", "ends in '.jpg'"), ("a", "has no ending"), (".svg", "has no ending")]
+)
+def test_an_unknown_ending_is_refused_with_the_known_ones(name, found):
+    with pytest.raises(ExportError) as refusal:
+        format_of(Path(name))
+    assert str(refusal.value) == f"'{name}' {found}: give it one of .svg, .pdf, .png, .csv, .npz."
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    with whole_file(path) as file:
+        file.write(b"new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_a_failure_on_the_way_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), whole_file(path) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (errno.ENOSPC, "the disk is full; free some space or choose another disk."),
+        (errno.EACCES, "writing there is not allowed; choose another folder."),
+        (errno.EROFS, "the disk is read-only; choose another folder."),
+        (errno.EIO, f"{os.strerror(errno.EIO)}; choose another place."),
+    ],
+)
+def test_what_the_disk_refuses_is_one_sentence_and_leaves_nothing(tmp_path, code, reason):
+    path = tmp_path / "a.csv"
+    with pytest.raises(ExportError) as refusal, whole_file(path):
+        raise OSError(code, os.strerror(code))
+    assert str(refusal.value) == f"Cannot write {path}: {reason}"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_folder_a_file_as_folder_and_a_folder_as_file_are_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.csv").mkdir()
+    for path, reason in (
+        (tmp_path / "none" / "a.csv", "its folder does not exist; make it or choose another one."),
+        (tmp_path / "file" / "a.csv", "part of its path is a file, not a folder; choose another folder."),
+        (tmp_path / "folder.csv", "a folder has that name; choose another name."),
+        (tmp_path / ("x" * 300 + ".csv"), "the name is too long; choose a shorter one."),
+    ):
+        with pytest.raises(ExportError) as refusal, whole_file(path) as file:
+            file.write(b"x")
+        assert str(refusal.value) == f"Cannot write {path}: {reason}"
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder.csv"]
+
+
+def test_the_file_behind_a_link_is_replaced_and_the_link_stays(tmp_path):
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    with whole_file(tmp_path / "link.csv") as file:
+        file.write(b"new")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text() == "new"
