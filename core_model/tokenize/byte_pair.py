@@ -19,7 +19,6 @@ from core_model.tokenize.token_text import Spelling
 Vocabulary = dict[str, int]
 Merges = list[tuple[str, str]]
 
-
 _BYTE_LEVEL = Spelling(byte_level=True)
 
 

@@ -21,7 +21,15 @@ _BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 _TIKTOKEN_LINE = re.compile(rb"[A-Za-z0-9+/]+=* \d+\r?\n")
 
 
-def read_processor(path: Path) -> SentencePieceProcessor:
+@dataclass(frozen=True, kw_only=True)
+class PieceModel:
+    """A sentencepiece model and its pieces in their order."""
+
+    processor: Any  # SentencePieceProcessor, whose own annotations are incomplete
+    pieces: Sequence[str]
+
+
+def read_model(path: Path) -> PieceModel:
     """The sentencepiece model in `path`."""
     data = read_bytes(path)
     if _TIKTOKEN_LINE.match(data):
@@ -29,9 +37,10 @@ def read_processor(path: Path) -> SentencePieceProcessor:
             path, "is a tiktoken vocabulary, not a sentencepiece model: put the model's tokenizer.json beside it"
         )
     try:
-        return SentencePieceProcessor(model_proto=data)
-    except RuntimeError as error:
-        raise fault(path, "is cut short or is not a sentencepiece model: download it again") from error
+        processor = SentencePieceProcessor(model_proto=data)
+        return PieceModel(processor=processor, pieces=processor.id_to_piece(list(range(processor.get_piece_size()))))
+    except (RuntimeError, UnicodeDecodeError) as error:
+        raise fault(path, "is damaged or is not a sentencepiece model: download it again") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +106,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def __init__(
         self,
-        processor: SentencePieceProcessor,
+        model: PieceModel,
         *,
         ids: PieceIds,
         rules: Rules,
@@ -115,12 +124,12 @@ class SentencePieceTokenizer(Tokenizer):
         self.kind = kind
         self.source = source
         self.warnings = tuple(warnings)
-        self._processor: Any = processor  # the library's own annotations are incomplete
+        self._processor = model.processor
         self._ids = ids
         self._rules = rules
         self._rows = rows
         self._target = target
-        controls = {ids.id_of_piece[n] for n in range(len(ids.id_of_piece)) if processor.is_control(n)}
+        controls = {ids.id_of_piece[n] for n in range(len(model.pieces)) if self._processor.is_control(n)}
         self._special = controls | {ids.id_of[token] for token in rules.special if token in ids.id_of}
         self._typed = _alternatives(rules.typed & ids.id_of.keys())
         self._leading = _alternatives(rules.leading & ids.id_of.keys())

@@ -6,12 +6,10 @@ The numbering of the originals: transformers' tokenization_<family>.py and, for 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-
-from sentencepiece import SentencePieceProcessor
 
 from core_model.tokenize import template
 from core_model.tokenize.encoding import Tokenizer
@@ -20,13 +18,13 @@ from core_model.tokenize.sentence_piece import (
     PieceIds,
     Rules,
     SentencePieceTokenizer,
-    read_processor,
+    read_model,
     unchanged,
 )
 from core_model.tokenize.settings import Settings
 from core_model.tokenize.template import Template
 
-Numbering = Callable[[SentencePieceProcessor, Settings], PieceIds]
+Numbering = Callable[[Sequence[str], Settings], PieceIds]
 _DEFAULTS = {"bos": "<s>", "eos": "</s>", "cls": "[CLS]", "sep": "[SEP]"}
 
 
@@ -48,25 +46,25 @@ def load_sentence_piece(path: Path, settings: Settings, rows: int | None) -> Sen
     if family is None:
         family = FAMILIES["llama"]
         warnings.append(f"{path.name} comes without the name of its family; it is read as Llama's.")
-    processor = read_processor(path)
-    ids = _with_added(family.numbering(processor, settings), settings)
+    model = read_model(path)
+    ids = _with_added(family.numbering(model.pieces, settings), settings)
 
     def side(around: Template, target: Tokenizer | None) -> SentencePieceTokenizer:
         rules = Rules(
             around=around,
             special=settings.special | frozenset(around.tokens()),
-            typed=_typed(processor, ids, settings),
+            typed=_typed(ids, settings),
             clean=family.cleaning(settings),
         )
         kind = f"{path.name} (sentencepiece)"
         return SentencePieceTokenizer(
-            processor, ids=ids, rules=rules, kind=kind, source=path, rows=rows, warnings=warnings, target=target
+            model, ids=ids, rules=rules, kind=kind, source=path, rows=rows, warnings=warnings, target=target
         )
 
     return side(family.around(settings), side(family.target(settings), None) if family.target else None)
 
 
-def _typed(processor: SentencePieceProcessor, ids: PieceIds, settings: Settings) -> frozenset[str]:
+def _typed(ids: PieceIds, settings: Settings) -> frozenset[str]:
     """Listed tokens, and those a family has beside its pieces (sentinels, language codes, the mask)."""
     in_pieces = set(ids.id_of_piece)
     roles = {settings.names.get(role) for role in ("bos", "eos", "unk", "pad", "cls", "sep")} | set(_DEFAULTS.values())
@@ -79,33 +77,26 @@ def _with_added(ids: PieceIds, settings: Settings) -> PieceIds:
     return PieceIds(token_of={**ids.token_of, **added}, id_of_piece=ids.id_of_piece)
 
 
-def _pieces(processor: SentencePieceProcessor) -> list[str]:
-    return processor.id_to_piece(list(range(processor.get_piece_size())))
-
-
-def _direct(processor: SentencePieceProcessor, settings: Settings) -> PieceIds:
-    pieces = _pieces(processor)
+def _direct(pieces: Sequence[str], settings: Settings) -> PieceIds:
     return PieceIds(token_of=dict(enumerate(pieces)), id_of_piece=range(len(pieces)))
 
 
-def _t5(processor: SentencePieceProcessor, settings: Settings) -> PieceIds:
+def _t5(pieces: Sequence[str], settings: Settings) -> PieceIds:
     """Raffel et al. 2020: the sentinels <extra_id_0>, <extra_id_1> ... count down from the last id."""
-    pieces = _pieces(processor)
     extra = 100 if settings.config.extra_ids is None else max(0, min(settings.config.extra_ids, 10_000))
     sentinels = [f"<extra_id_{number}>" for number in reversed(range(extra))]
     return PieceIds(token_of=dict(enumerate([*pieces, *sentinels])), id_of_piece=range(len(pieces)))
 
 
-def _deberta_v2(processor: SentencePieceProcessor, settings: Settings) -> PieceIds:
+def _deberta_v2(pieces: Sequence[str], settings: Settings) -> PieceIds:
     """The mask follows the pieces."""
-    pieces, mask = _pieces(processor), settings.name("mask", "[MASK]")
-    tokens = pieces if mask in pieces else [*pieces, mask]
+    mask = settings.name("mask", "[MASK]")
+    tokens = [*pieces] if mask in pieces else [*pieces, mask]
     return PieceIds(token_of=dict(enumerate(tokens)), id_of_piece=range(len(pieces)))
 
 
-def _fairseq(processor: SentencePieceProcessor, settings: Settings, *, mask: bool = True) -> PieceIds:
+def _fairseq(pieces: Sequence[str], settings: Settings, *, mask: bool = True) -> PieceIds:
     """fairseq's dictionary: <s> <pad> </s> <unk>, then the pieces from the fourth on, then languages, then the mask."""
-    pieces = _pieces(processor)
     languages = [token for token in settings.more_special if token not in settings.names.values()]
     last = [settings.name("mask", "<mask>")] if mask else []
     tokens = ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], *languages, *last]
@@ -113,9 +104,8 @@ def _fairseq(processor: SentencePieceProcessor, settings: Settings, *, mask: boo
     return PieceIds(token_of=dict(enumerate(tokens)), id_of_piece=id_of_piece)
 
 
-def _pegasus(processor: SentencePieceProcessor, settings: Settings) -> PieceIds:
+def _pegasus(pieces: Sequence[str], settings: Settings) -> PieceIds:
     """Zhang et al. 2020: pad, end, two masks, 101 unused, then the pieces from the third on."""
-    pieces = _pieces(processor)
     offset = 103 if settings.config.offset is None else max(4, min(settings.config.offset, 10_000))
     first = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, offset))]
     tokens = [*first, *pieces[2:]]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-
-from sentencepiece import SentencePieceProcessor
 
 from core_model.errors import TokenizerError
 from core_model.tokenize.files import fault, present, read_json
-from core_model.tokenize.sentence_piece import PieceIds, Rules, SentencePieceTokenizer, read_processor
+from core_model.tokenize.sentence_piece import PieceIds, Rules, SentencePieceTokenizer, read_model
 from core_model.tokenize.settings import Settings
 from core_model.tokenize.template import Template
 
@@ -34,14 +33,14 @@ def _marian_side(
     target: SentencePieceTokenizer | None,
 ) -> SentencePieceTokenizer:
     vocabulary = read_json(folder / vocabulary_name, dict[str, int])
-    processor = read_processor(folder / model_name)
-    ids = _numbered(processor, vocabulary, settings, folder / vocabulary_name)
+    model = read_model(folder / model_name)
+    ids = _numbered(model.pieces, vocabulary, settings, folder / vocabulary_name)
     end = settings.name("eos", "</s>")
     special = frozenset({end, settings.name("pad", "<pad>"), *settings.special})
     around = Template(single=f"$A {end}", pair=f"$A $B {end}")
     languages = frozenset(token for token in vocabulary if token.startswith(">>") and token.endswith("<<"))
     return SentencePieceTokenizer(
-        processor,
+        model,
         ids=ids,
         rules=Rules(around=around, special=special | languages, typed=settings.declared, leading=languages),
         kind=f"{model_name} + {vocabulary_name} (sentencepiece, Marian)",
@@ -62,14 +61,14 @@ def load_m2m100(path: Path, settings: Settings, rows: int | None) -> SentencePie
             "does not list M2M-100's languages in additional_special_tokens: use the model's own file",
         )
     numbered = vocabulary | {token: len(vocabulary) + number for number, token in enumerate(languages)}
-    processor = read_processor(path)
-    ids = _numbered(processor, numbered, settings, vocabulary_path)
+    model = read_model(path)
+    ids = _numbered(model.pieces, numbered, settings, vocabulary_path)
 
     def side(language: str | None, target: SentencePieceTokenizer | None) -> SentencePieceTokenizer:
         code = f"__{language or 'en'}__"
         around = Template(single=f"{code} $A </s>", pair=f"{code} $A $B </s>")
         return SentencePieceTokenizer(
-            processor,
+            model,
             ids=ids,
             rules=Rules(
                 around=around,
@@ -85,14 +84,11 @@ def load_m2m100(path: Path, settings: Settings, rows: int | None) -> SentencePie
     return side(settings.config.src_lang, side(settings.config.tgt_lang, None))
 
 
-def _numbered(
-    processor: SentencePieceProcessor, vocabulary: dict[str, int], settings: Settings, path: Path
-) -> PieceIds:
+def _numbered(pieces: Sequence[str], vocabulary: dict[str, int], settings: Settings, path: Path) -> PieceIds:
     """Pieces looked up in the vocabulary; those it lacks are the unknown token."""
     unknown = settings.name("unk", "<unk>")
     if unknown not in vocabulary:
         raise fault(path, f"lacks the unknown token {unknown}: use the model's own file")
-    pieces = processor.id_to_piece(list(range(processor.get_piece_size())))
     tokens = vocabulary | {token: id for token, id in settings.added.items() if token not in vocabulary}
     return PieceIds(
         token_of={id: token for token, id in tokens.items()},

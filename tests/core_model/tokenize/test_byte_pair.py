@@ -19,6 +19,7 @@ CASES = {
     "GPT2Tokenizer": (["<|endoftext|>"], {"add_prefix_space": False}, ""),
     "RobertaTokenizer": (ROBERTA, {"cls_token": "<s>", "sep_token": "</s>", "mask_token": "<mask>"}, ""),
     "CLIPTokenizer": (CLIP, {"bos_token": CLIP[0], "eos_token": CLIP[1], "unk_token": CLIP[1]}, "</w>"),
+    "OpenAIGPTTokenizer": (["<unk>"], {"unk_token": "<unk>"}, "</w>"),
     "Qwen2Tokenizer": (["<|endoftext|>"], {}, ""),
     "DebertaTokenizer": (["[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]"], {"unk_token": "[UNK]"}, ""),
 }

@@ -192,8 +192,15 @@ def test_a_lone_model_file_is_read_as_llamas_and_says_so(llama_model: bytes, wri
 
 @pytest.mark.parametrize("keep", [0, 1, 1000])
 def test_a_model_file_cut_short_is_named(keep: int, llama_model: bytes, write: Write, load: Load):
-    with pytest.raises(TokenizerError, match=r"tokenizer\.model (is cut short|is empty)"):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.model (is damaged|is empty)"):
         load(write(tokenizer__model=llama_model[:keep]))
+
+
+def test_a_model_file_with_pieces_that_are_no_text_is_named(llama_model: bytes, write: Write, load: Load):
+    damaged = llama_model.replace("▁the".encode(), b"\xe2\x28\x81the")
+    assert damaged != llama_model
+    with pytest.raises(TokenizerError, match=r"tokenizer\.model is damaged"):
+        load(write(tokenizer__model=damaged))
 
 
 def test_a_tiktoken_vocabulary_is_named_as_such(write: Write, load: Load):
