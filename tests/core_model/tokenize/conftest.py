@@ -133,7 +133,7 @@ def load() -> Callable[..., Tokenizer]:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """Write files (text, bytes, or JSON) into a fresh folder."""
+    """Write files (text, bytes, or JSON) into a fresh folder; "__" in a keyword stands for the dot of a name."""
 
     def into_folder(**files: object) -> Path:
         for name, content in files.items():
