@@ -35,6 +35,8 @@ CAPTION_SCALE = 0.86
 LINE = 1.25
 """From one line of text to the next, in font sizes."""
 _LABEL_PITCH = 1.15
+_SPACE = 0.6
+"""Between labels side by side, in font sizes."""
 _MAX_SNAP_LOSS = 0.06
 
 
@@ -74,6 +76,8 @@ class AxisLabels:
 
     labels: tuple[tuple[int, str], ...]
     """(index of the token, text)."""
+    step: int
+    """Every how many tokens there is one."""
     size: float
     """Of their font."""
     width: float
@@ -155,24 +159,43 @@ def lay_out(spec: FigureSpec, fonts: Typesetter) -> Layout:
 
 def _fit_matrix(spec: FigureSpec, fonts: Typesetter, room: float) -> tuple[AxisLabels, AxisLabels, float, float]:
     """Labels of both axes, width and height of the matrix, given the room for row labels and matrix together."""
-    picture, limit = spec.picture, MAX_LABEL_SHARE * spec.options.width_mm * POINTS_PER_MM
-    n_rows, n_cols = (stop - start for start, stop in (picture.rows, picture.cols))
-    has_tokens = bool(spec.row_texts or spec.col_texts)
-    for step, size in _densities(spec.options.font_size, may_shrink=has_tokens):
-        rows = _axis_labels(spec.row_texts, picture.rows, step, fonts, size, limit)
-        cols = _axis_labels(spec.col_texts, picture.cols, step, fonts, size, limit)
+    n_rows = spec.picture.rows[1] - spec.picture.rows[0]
+    for rows in _row_choices(spec, fonts):  # labels of rows take room from the matrix: try the densest
         if room - rows.width < MIN_MATRIX_SIDE:
             raise ExportError(
                 f"The width is {spec.options.width_mm:g} mm: too narrow for this matrix at "
                 f"{spec.options.font_size:g} pt; choose a wider figure, a smaller font, or no token labels."
             )
         width, height = _matrix_size(spec, room - rows.width)
+        needed = (
+            _LABEL_PITCH * rows.size if spec.row_texts else rows.width + _SPACE * rows.size
+        )  # indices as in columns
+        if rows.step * height / n_rows >= needed or rows.step >= n_rows:
+            return rows, _col_labels(spec, fonts, width), width, height
+    raise AssertionError("the choices have no end")
+
+
+def _row_choices(spec: FigureSpec, fonts: Typesetter) -> Iterator[AxisLabels]:
+    texts = spec.row_texts
+    for step, size in _densities(spec.options.font_size, may_shrink=bool(texts)):
+        yield _axis_labels(texts, spec.picture.rows, step, fonts, size, _label_limit(spec))
+
+
+def _col_labels(spec: FigureSpec, fonts: Typesetter, width: float) -> AxisLabels:
+    """Upright where every label fits over its columns, tokens turned by 90 degrees where not; indices are thinned."""
+    texts, n_cols = spec.col_texts, spec.picture.cols[1] - spec.picture.cols[0]
+    for step, size in _densities(spec.options.font_size, may_shrink=bool(texts)):
+        labels = _axis_labels(texts, spec.picture.cols, step, fonts, size, _label_limit(spec))
         across = step * width / n_cols
-        upright = cols.width + 0.6 * size <= across
-        fits = min(across, step * height / n_rows) >= _LABEL_PITCH * size and (upright or has_tokens)
-        if fits or step >= max(n_rows, n_cols):
-            return rows, replace(cols, turned=not upright), width, height
-    raise AssertionError("the densities have no end")
+        if labels.width + _SPACE * size <= across or step >= n_cols:
+            return labels
+        if texts and across >= _LABEL_PITCH * size:
+            return replace(labels, turned=True)
+    raise AssertionError("the choices have no end")
+
+
+def _label_limit(spec: FigureSpec) -> float:
+    return MAX_LABEL_SHARE * spec.options.width_mm * POINTS_PER_MM
 
 
 def _matrix_size(spec: FigureSpec, room: float) -> tuple[float, float]:
@@ -216,7 +239,7 @@ def _axis_labels(
         number = str(index) if step > 1 or not texts else ""
         labels.append((index, _cut(f"{number} {token}".strip(), size, limit, fonts)))
     widest = max((fonts.width(text, size) for _, text in labels), default=0.0)
-    return AxisLabels(labels=tuple(labels), size=size, width=widest)
+    return AxisLabels(labels=tuple(labels), step=step, size=size, width=widest)
 
 
 def _cut(text: str, size: float, limit: float, fonts: Typesetter) -> str:

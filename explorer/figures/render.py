@@ -44,6 +44,7 @@ _STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # whole TrueType outlines: text as text
     "axes.linewidth": 0.4,
     "text.usetex": False,
+    "text.hinting": "no_hinting",  # letters as wide as they were measured
     "font.size": 7.0,
 }
 _FRAME, _HATCH, _MUTED = LIGHT.text_muted, LIGHT.text_disabled, LIGHT.text_muted

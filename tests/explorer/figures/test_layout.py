@@ -129,6 +129,12 @@ def test_short_labels_stand_upright_over_their_columns_and_long_ones_are_turned(
     assert placed(make_spec(words(20, 8))).cols.turned
 
 
+def test_few_rows_are_all_labelled_however_many_columns_there_are(make_spec):
+    layout = placed(make_spec(values=np.zeros((3, 200)), row_labels=words(3), col_labels=words(200)))
+    assert [text for _, text in layout.rows.labels] == list(words(3))
+    assert len(layout.cols.labels) < 40
+
+
 def test_without_token_labels_the_indices_remain(make_spec):
     layout = placed(make_spec(("the", "cat"), options=FigureOptions(labels=False)))
     assert layout.rows.labels == ((0, "0"), (1, "1"))

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
@@ -226,7 +227,7 @@ def test_the_same_figure_makes_the_same_bytes(make_spec):
 
 def test_a_figure_does_not_depend_on_the_persons_matplotlib_settings(make_spec, monkeypatch):
     before = {name: render(make_spec(), name) for name in FIGURE_FORMATS}
-    strange = {
+    strange: dict[Any, Any] = {
         "axes.linewidth": 9,
         "svg.fonttype": "path",
         "savefig.bbox": "tight",
