@@ -136,7 +136,7 @@ def nothing_left_behind(request: pytest.FixtureRequest, starts: Starts) -> Itera
     finish_deletions()
     if request.node.stash.get(FAILED, False):
         return  # its traceback keeps alive what it used
-    left = [starts.describe(thread) for thread in running_threads() if thread not in threads_before]
+    left = [starts.describe(thread) for thread in running_threads(threads_before)]
     left += [starts.describe(timer) for timer in active_timers(starts)]
     if set(QApplication.topLevelWidgets()) - widgets_before:
         gc.collect()  # an older object may hold them in a cycle
@@ -155,12 +155,12 @@ def finish_deletions() -> None:
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
-def running_threads() -> list[threading.Thread]:
-    """Python's threads but for those made for foreign ones, after they have had time to end."""
-    threads = [thread for thread in threading.enumerate() if not isinstance(thread, threading._DummyThread)]
+def running_threads(before: set[threading.Thread]) -> list[threading.Thread]:
+    """Python's threads that are new and still run after they have had time to end."""
+    new = [thread for thread in threading.enumerate() if thread not in before]
+    threads = [thread for thread in new if not isinstance(thread, threading._DummyThread)]  # not threads of Qt or torch
     for thread in threads:
-        if thread is not threading.current_thread():
-            thread.join(SECONDS_TO_END)
+        thread.join(SECONDS_TO_END)
     return [thread for thread in threads if thread.is_alive()]
 
 

@@ -22,9 +22,9 @@ EXPLANATIONS = {
     r"NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError|Network is unreachable": (
         "the package index does not answer: connect to the network, or tell pip its proxy or index, then start again"
     ),
-    r"No matching distribution found for (\S+)": (
+    r"(?:No matching distribution found for|The user requested \(constraint\)) (\S+)": (
         "pip finds no {1} that fits Python " + PYTHON + f" on {sys.platform}: start main.py with another Python, "
-        "or tell pip an index that has it"
+        "or tell pip an index that has it, and no constraint against it"
     ),
 }
 

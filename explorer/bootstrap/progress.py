@@ -28,6 +28,7 @@ class PipProgress:
         self._fetched = 0
         self._current = ""
         self._since = 0.0
+        self._present: set[tuple[Path, int]] = set()
 
     def read(self, line: str) -> None:
         if match := re.match(r"Collecting (\S+)", line):
@@ -38,7 +39,7 @@ class PipProgress:
             total = max(self._expected, self._found)  # pip may find all packages before it fetches any, or one by one
             name_and_version = " ".join(re.split(r"[/\\]", match[1])[-1].split("-")[:2])
             self._current = f"[2/3] package {self._fetched} of about {total}: {name_and_version}{match[2] or ''}"
-            self._since = time.time()
+            self._since = time.monotonic()
             self.report.line(self._current)
         elif match := re.match(r"Progress (\d+) of (\d+)", line):
             self.report.update(f"{self._current}: {100 * int(match[1]) // max(int(match[2]), 1)} %")
@@ -46,18 +47,22 @@ class PipProgress:
             self.report.update(f"[2/3] the package index does not answer; trying {int(match[1]) + 1} more times")
         elif match := re.match(r"Installing collected packages: (.+)", line):
             self.installing = match[1].count(",") + 1
-            self._since = time.time()
+            self._present = self._records()
             self.report.line(f"[3/3] installing {self.installing} packages")
 
     def tick(self) -> None:
         """Called each second in which pip says nothing: within a large file, and all the time that it installs."""
         if self.installing:
-            folders = map(Path, site_packages(self._environment))
-            records = [record for folder in folders for record in folder.glob("*.dist-info/METADATA")]
-            done = sum(record.stat().st_ctime >= self._since for record in records)
+            done = len(self._records() - self._present)
             self.report.update(f"[3/3] installed {done} of {self.installing} packages")
         elif self._current:
-            self.report.update(f"{self._current}: {time.time() - self._since:.0f} s")
+            self.report.update(f"{self._current}: {time.monotonic() - self._since:.0f} s")
+
+    def _records(self) -> set[tuple[Path, int]]:
+        """The metadata of every package in the environment, and when each was written."""
+        folders = map(Path, site_packages(self._environment))
+        records = [record for folder in folders for record in folder.glob("*.dist-info/METADATA")]
+        return {(record, record.stat().st_mtime_ns) for record in records}
 
 
 class Report:
