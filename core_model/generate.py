@@ -23,7 +23,7 @@ from core_model.trace.trace import Trace, checked_tensors
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the next token is drawn. temperature 0 is greedy; top_k and top_p (Holtzman et al. 2020) keep the likeliest."""
+    """How the next token is drawn: temperature 0 is greedy; top_k and top_p (Holtzman et al. 2020) narrow it."""
 
     temperature: float = 1.0
     top_k: int | None = None

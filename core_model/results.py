@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntArray: TypeAlias = npt.NDArray[np.int64]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -131,3 +132,58 @@ class CellFacts:
     rank: int
     masked: bool
     row_entropy: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadStatistics:
+    """Numbers of every head of a site [layers, heads], NaN where one has no meaning; see analysis.head_statistics."""
+
+    site: str
+    entropy: FloatArray
+    distance: FloatArray
+    first_token: FloatArray
+    diagonal: FloatArray
+    previous_token: FloatArray
+    same_token: FloatArray
+    special_tokens: FloatArray
+
+    @property
+    def effective_span(self) -> FloatArray:
+        """e^entropy: the number of keys a uniform row of this entropy would have."""
+        return np.exp(self.entropy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links:
+    """The strongest cells of a head, largest first: weight, query and key [n] each."""
+
+    weight: FloatArray
+    query: IntArray
+    key: IntArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenTotals:
+    """Column sums [n_key] (attention received) and row sums [n_query] (attention given) of one head."""
+
+    received: FloatArray
+    given: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogitLens:
+    """The likeliest outputs after each layer: ids and probabilities [layers, positions, n]."""
+
+    ids: IntArray
+    probabilities: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogitAttribution:
+    """The terms of one logit: heads [layers, heads], feed_forward [layers], embedding, biases; together the logit."""
+
+    heads: FloatArray
+    feed_forward: FloatArray
+    embedding: float
+    biases: float
+    logit: float

@@ -1,0 +1,31 @@
+"""Walking a head's matrix in whole rows, a block at a time.
+
+Shape letters: N rows of a block, M keys that any of them can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from core_model.cancel import CancelToken
+from core_model.trace.scores import HeadScores
+
+_CELLS = 1 << 20
+"""Weights held at once: 4 MiB of float32."""
+
+
+def row_blocks(head: HeadScores, cancel: CancelToken | None = None) -> Iterator[tuple[slice, torch.Tensor]]:
+    """Rows and their exact weights [N, M] over the keys 0 ... M - 1, M being what the last row of the block can see.
+
+    Keys left out are masked for every row of the block. Raises Cancelled between blocks.
+    """
+    n_rows = max(16, _CELLS // head.n_keys)
+    is_causal = head.inputs.spec.mask.causal and not head.inputs.spec.mask.n_prefix
+    for start in range(0, head.n_queries, n_rows):
+        if cancel is not None:
+            cancel.check()
+        rows = slice(start, min(start + n_rows, head.n_queries))
+        n_seen = min(head.n_keys, rows.stop + head.inputs.query_start) if is_causal else head.n_keys
+        yield rows, head.weights(rows, slice(0, n_seen))

@@ -1,0 +1,95 @@
+"""What each head does, in a few numbers a head.
+
+With weights a_ij of query i for key j, n queries, and means over the queries that have the key in question:
+
+- entropy: mean over i of -sum_j a_ij ln a_ij, in nat; effective span: e^entropy, the number of keys a uniform row
+would need - distance: mean over i of sum_j a_ij |i - j|, in tokens - first token (sink, Xiao et al. 2023): mean a_i0;
+diagonal: mean a_ii; previous token: mean a_i,i-1 over i >= 1 - same token: mean over i of sum_j a_ij [id_j = id_i, j
+!= i]; special tokens: mean over i of sum_j a_ij [j is special]
+
+Shape letters: L layers, H heads, N rows of a block, M keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from core_model.analysis.blocks import row_blocks
+from core_model.cancel import CancelToken, Progress
+from core_model.results import HeadStatistics, read_only
+from core_model.trace.scores import HeadScores
+from core_model.trace.trace import Trace
+
+_NAMES = ("entropy", "distance", "first_token", "diagonal", "previous_token", "same_token", "special_tokens")
+
+
+def head_statistics(
+    trace: Trace,
+    site: str,
+    *,
+    ids: Sequence[int] | None = None,
+    special: Sequence[bool] | None = None,
+    cancel: CancelToken | None = None,
+    progress: Progress | None = None,
+) -> HeadStatistics:
+    """The numbers of every head of a site, [L, H] each. NaN where a number has no meaning.
+
+    `ids` of the tokens give same_token; `special` marks control tokens. Distance, diagonal, previous and same token
+    need queries and keys to be the same tokens: in cross-attention they are NaN.
+    """
+    n_layers, n_heads, _, _ = trace.shape(site)
+    is_self = site.endswith("self")
+    id_M = None if ids is None or not is_self else torch.tensor(list(ids))
+    special_M = None if special is None else torch.tensor(list(special))
+    table = torch.full((len(_NAMES), n_layers, n_heads), float("nan"))
+    for layer in range(n_layers):
+        for head in range(n_heads):
+            table[:, layer, head] = _one_head(trace.head(site, layer, head), is_self, id_M, special_M, cancel)
+            if progress is not None:
+                progress((layer * n_heads + head + 1) / (n_layers * n_heads))
+    return HeadStatistics(site=site, **{name: read_only(table[i].numpy()) for i, name in enumerate(_NAMES)})
+
+
+def _one_head(
+    head: HeadScores,
+    is_self: bool,
+    id_M: torch.Tensor | None,
+    special_M: torch.Tensor | None,
+    cancel: CancelToken | None,
+) -> torch.Tensor:
+    totals = torch.zeros(len(_NAMES), dtype=torch.float64)
+    for rows, weights_NM in row_blocks(head, cancel):
+        totals += _block_sums(rows, weights_NM.cpu(), id_M, special_M)
+    n = head.n_queries
+    counts = torch.tensor([n, n, n, n, max(n - 1, 1), n, n], dtype=torch.float64)
+    has_meaning = [True, is_self, True, is_self, is_self, id_M is not None, special_M is not None]
+    return torch.where(torch.tensor(has_meaning), totals / counts, float("nan")).float()
+
+
+def _block_sums(
+    rows: slice, weights_NM: torch.Tensor, id_M: torch.Tensor | None, special_M: torch.Tensor | None
+) -> torch.Tensor:
+    """Sums over the rows of a block, in the order of _NAMES."""
+    n_keys = weights_NM.shape[1]
+    query_N = torch.arange(rows.start, rows.stop)
+    distance_NM = (query_N[:, None] - torch.arange(n_keys)).abs().float()
+    own = query_N < n_keys
+    before = own & (query_N >= 1)
+    row = torch.arange(len(query_N))
+    sums = [
+        torch.special.entr(weights_NM).sum(),
+        (weights_NM * distance_NM).sum(),
+        weights_NM[:, 0].sum(),
+        weights_NM[row[own], query_N[own]].sum(),
+        weights_NM[row[before], query_N[before] - 1].sum(),
+        torch.zeros(()),
+        torch.zeros(()),
+    ]
+    if id_M is not None:
+        is_same_NM = (id_M[query_N][:, None] == id_M[:n_keys]) & (distance_NM > 0)
+        sums[5] = weights_NM[is_same_NM].sum()
+    if special_M is not None:
+        sums[6] = weights_NM[:, special_M[:n_keys]].sum()
+    return torch.stack(sums).double()

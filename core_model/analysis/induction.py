@@ -1,0 +1,46 @@
+"""Which heads look for what followed the same token before: induction heads (Olsson et al. 2022)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core_model.cancel import CancelToken
+from core_model.errors import TraceError
+from core_model.nn.transformer import Transformer
+from core_model.results import FloatArray, read_only
+from core_model.trace.inputs import Inputs
+from core_model.trace.trace import run_trace
+
+
+def induction_scores(
+    model: Transformer,
+    *,
+    period: int = 32,
+    n_sequences: int = 4,
+    ids: tuple[int, int] | None = None,
+    seed: int = 0,
+    cancel: CancelToken | None = None,
+) -> FloatArray:
+    """Mean weight [layers, heads] that tokens of a repeated random sequence give to what followed them the first time.
+
+    A sequence of `period` random ids (within the half-open range `ids`; default: all) is read twice; query i of the
+    second reading should look at key i - period + 1. Raises TraceError for a model that has no decoder-only language
+    model.
+    """
+    stack = model.config.decoder
+    if stack is None or model.config.encoder is not None:
+        raise TraceError("induction is measured on decoder-only models: this one is not")
+    if stack.max_length is not None and 2 * period > stack.max_length:
+        period = stack.max_length // 2
+    first, stop = ids or (0, stack.embedding.vocab_size)
+    generator = np.random.default_rng(seed)
+    query = np.arange(period, 2 * period - 1)
+    total = np.zeros((stack.n_layers, stack.layers[0].attention.n_heads))
+    for _ in range(n_sequences):
+        sequence = generator.integers(first, stop, period)
+        trace = run_trace(model, Inputs(ids=np.tile(sequence, 2)), cancel=cancel)
+        for layer in range(total.shape[0]):
+            for head in range(total.shape[1]):
+                weights_NM = trace.attention("decoder.self", layer, head)
+                total[layer, head] += weights_NM[query, query - period + 1].mean()
+    return read_only((total / n_sequences).astype(np.float32))

@@ -1,0 +1,61 @@
+"""Attention rollout (Abnar and Zuidema 2020, section 3): how much of each input token reaches a position through all
+layers.
+
+Shape letters: R rows asked for, N tokens, M keys of a block.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from core_model.analysis.blocks import row_blocks
+from core_model.cancel import CancelToken, Progress
+from core_model.errors import TraceError
+from core_model.results import FloatArray, read_only
+from core_model.trace.trace import Trace
+
+
+def rollout(
+    trace: Trace,
+    site: str,
+    rows: tuple[int, int] | None = None,
+    *,
+    cancel: CancelToken | None = None,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """Rows [R, N] of A_L ... A_1, where A_l is the mean over heads plus the identity (the residual), rows made to sum
+    to 1.
+
+    Only the asked rows are carried from the last layer down, so memory is R x N. Each layer costs one pass over its
+    heads.
+    """
+    if not site.endswith("self"):
+        raise TraceError(f"site is {site}: rollout follows self-attention through the layers")
+    n_layers, n_heads, n, _ = trace.shape(site)
+    start, stop = rows or (0, n)
+    flow_RN = torch.eye(n)[start:stop] if stop - start == n else torch.zeros(stop - start, n)
+    flow_RN[torch.arange(stop - start), torch.arange(start, stop)] = 1.0
+    for layer in reversed(range(n_layers)):
+        flow_RN = _through_layer(trace, site, layer, n_heads, flow_RN, cancel)
+        if progress is not None:
+            progress((n_layers - layer) / n_layers)
+    return read_only(flow_RN.numpy())
+
+
+def _through_layer(
+    trace: Trace, site: str, layer: int, n_heads: int, flow_RN: torch.Tensor, cancel: CancelToken | None
+) -> torch.Tensor:
+    """flow @ A for one layer. A's rows are divided by their sum, 2 unless a sink took part of the attention."""
+    moved_RN = torch.zeros_like(flow_RN)
+    row_sum_N = torch.ones(flow_RN.shape[1])
+    if trace.heads(site, layer).spec.sinks or trace.heads(site, layer).spec.normalizer != "softmax":
+        for head in range(n_heads):
+            for rows, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
+                row_sum_N[rows] += weights_NM.sum(1).cpu() / n_heads
+    else:
+        row_sum_N += 1.0
+    scaled_RN = flow_RN / row_sum_N
+    for head in range(n_heads):
+        for rows, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
+            moved_RN[:, : weights_NM.shape[1]] += scaled_RN[:, rows] @ weights_NM.cpu() / n_heads
+    return moved_RN + scaled_RN

@@ -1,0 +1,62 @@
+"""From word pieces to words: attention summed over the pieces of a key word, averaged over those of a query word.
+
+So a row of words still sums to 1 (Clark et al. 2019, section 4.1). Shape letters: N queries, M keys, W words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from core_model.analysis.blocks import row_blocks
+from core_model.cancel import CancelToken
+from core_model.results import FloatArray, read_only
+from core_model.tokenize import Encoding
+from core_model.trace.trace import Trace
+
+
+def word_of_token(tokens: Encoding, text: str, pair: str | None = None) -> tuple[int, ...]:
+    """The word each token belongs to, from 0. White space separates words; special tokens stand alone."""
+    words: list[int] = []
+    word, previous = -1, None
+    for span, sequence in zip(tokens.offsets, tokens.sequence, strict=True):
+        source = pair if sequence == 1 else text
+        continues = (
+            span is not None
+            and previous is not None
+            and previous[1] == sequence
+            and source is not None
+            and not any(c.isspace() for c in source[previous[0] : span[0] + 1])
+        )
+        word += 0 if continues else 1
+        words.append(word)
+        previous = None if span is None else (_last_letter(source, span), sequence)
+    return tuple(words)
+
+
+def _last_letter(text: str | None, span: tuple[int, int]) -> int:
+    """Index of the last character of a token that is not white space; its start where it is all white space."""
+    end = span[1]
+    while text is not None and end > span[0] + 1 and text[end - 1].isspace():
+        end -= 1
+    return max(span[0], end - 1)
+
+
+def merge_words(
+    trace: Trace,
+    site: str,
+    layer: int,
+    head: int,
+    query_words: Sequence[int],
+    key_words: Sequence[int],
+    cancel: CancelToken | None = None,
+) -> FloatArray:
+    """One head's attention between words [W, W]: summed over a key word's tokens, averaged over a query word's."""
+    query_N, key_M = torch.tensor(list(query_words)), torch.tensor(list(key_words))
+    merged_WW = torch.zeros(int(query_N.max()) + 1, int(key_M.max()) + 1)
+    for rows, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
+        by_key_NW = torch.zeros(weights_NM.shape[0], merged_WW.shape[1])
+        by_key_NW.index_add_(1, key_M[: weights_NM.shape[1]], weights_NM.cpu())
+        merged_WW.index_add_(0, query_N[rows], by_key_NW)
+    return read_only((merged_WW / query_N.bincount()[:, None]).numpy())

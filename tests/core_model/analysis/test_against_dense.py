@@ -1,0 +1,172 @@
+"""Each analysis against the plain computation on whole matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from core_model.analysis import blocks
+from core_model.analysis.direct_logit import ATTRIBUTION_SITES, logit_attribution
+from core_model.analysis.head_statistics import head_statistics
+from core_model.analysis.links import token_totals, top_links
+from core_model.analysis.logit_lens import LENS_SITES, layer_logits, logit_lens
+from core_model.analysis.rollout import rollout
+from core_model.analysis.value_weighted import value_norms
+from core_model.analysis.words import merge_words
+from core_model.cancel import CancelToken
+from core_model.config import NormSpec
+from core_model.errors import Cancelled, TraceError
+from core_model.trace.inputs import Inputs
+from core_model.trace.trace import Trace, run_trace
+
+from .models import N_HEADS, N_LAYERS, VOCAB_SIZE, decoder_only, encoder_only
+
+N = 57
+IDS = np.random.default_rng(1).integers(0, VOCAB_SIZE, N)
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several blocks of rows even for the short inputs of these tests."""
+    monkeypatch.setattr(blocks, "_CELLS", 16 * N)
+
+
+@pytest.fixture(params=["decoder", "encoder"])
+def traced(request: pytest.FixtureRequest) -> tuple[Trace, str]:
+    """A trace and its self-attention site, causal and bidirectional."""
+    model = decoder_only() if request.param == "decoder" else encoder_only()
+    return run_trace(model, Inputs(ids=IDS)), f"{request.param}.self"
+
+
+def _matrices(trace: Trace, site: str) -> np.ndarray:
+    return np.array(
+        [[trace.attention(site, la, h) for h in range(N_HEADS)] for la in range(N_LAYERS)], dtype=np.float64
+    )
+
+
+def test_head_statistics_equal_their_formulas(traced: tuple[Trace, str]) -> None:
+    trace, site = traced
+    a = _matrices(trace, site)
+    special = np.arange(N) % 9 == 0
+    got = head_statistics(trace, site, ids=IDS.tolist(), special=special.tolist())
+    i, j = np.indices((N, N))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -np.where(a > 0, a * np.log(a), 0).sum(-1).mean(-1)
+    same = (IDS[:, None] == IDS) & (i != j)
+    expected = {
+        "entropy": entropy,
+        "effective_span": np.exp(entropy),
+        "distance": (a * abs(i - j)).sum(-1).mean(-1),
+        "first_token": a[..., 0].mean(-1),
+        "diagonal": a[..., range(N), range(N)].mean(-1),
+        "previous_token": a[..., range(1, N), range(N - 1)].mean(-1),
+        "same_token": (a * same).sum(-1).mean(-1),
+        "special_tokens": a[..., special].sum(-1).mean(-1),
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(getattr(got, name), value, rtol=2e-4, atol=1e-6, err_msg=name)
+
+
+def test_statistics_without_ids_or_special_tokens_are_unknown_not_zero(traced: tuple[Trace, str]) -> None:
+    trace, site = traced
+    got = head_statistics(trace, site)
+    assert np.isnan(got.same_token).all()
+    assert np.isnan(got.special_tokens).all()
+
+
+def test_top_links_are_the_largest_weights_with_their_cells(traced: tuple[Trace, str]) -> None:
+    trace, site = traced
+    a = trace.attention(site, 1, 2)
+    links = top_links(trace, site, 1, 2, n=40)
+    np.testing.assert_array_equal(links.weight, np.sort(a.ravel())[::-1][:40])
+    np.testing.assert_array_equal(a[links.query, links.key], links.weight)
+
+
+def test_token_totals_are_sums_of_columns_and_rows(traced: tuple[Trace, str]) -> None:
+    trace, site = traced
+    a = trace.attention(site, 0, 1)
+    totals = token_totals(trace, site, 0, 1)
+    np.testing.assert_allclose(totals.received, a.sum(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(totals.given, np.ones(N), rtol=1e-5)
+
+
+def test_rollout_is_the_product_of_layers_with_half_residual(traced: tuple[Trace, str]) -> None:
+    trace, site = traced
+    expected = np.eye(N)
+    for layer in _matrices(trace, site):
+        expected = (0.5 * layer.mean(0) + 0.5 * np.eye(N)) @ expected
+    np.testing.assert_allclose(rollout(trace, site), expected, atol=1e-6)
+    np.testing.assert_allclose(rollout(trace, site, rows=(50, 53)), expected[50:53], atol=1e-6)
+
+
+def test_value_norms_are_of_the_value_as_it_reaches_the_residual_stream() -> None:
+    model = decoder_only()
+    trace = run_trace(model, Inputs(ids=IDS), keep=["decoder.1.value", "decoder.1.residual_before"])
+    layer = model.output_stack.layer(1)
+    attention = layer.attention
+    x = torch.from_numpy(trace.activation("decoder.1.residual_before").copy())
+    entered = layer.attention_residual.enter(x)
+    value = attention.value(entered).unflatten(-1, (N_HEADS, -1))[:, 2]
+    write = attention.output.weight.unflatten(1, (N_HEADS, -1))[:, 2]
+    expected = (value @ write.T).norm(dim=-1).detach().numpy()
+    np.testing.assert_allclose(value_norms(model, trace, "decoder.self", 1, 2), expected, rtol=1e-5)
+
+
+def test_words_sum_over_keys_and_average_over_queries(traced: tuple[Trace, str]) -> None:
+    trace, site = traced
+    words = np.sort(np.random.default_rng(0).integers(0, 20, N))
+    words = np.unique(words, return_inverse=True)[1]
+    a = trace.attention(site, 1, 0)
+    member = (words[:, None] == np.arange(words.max() + 1)).astype(float)
+    expected = (member / member.sum(0)).T @ a @ member
+    merged = merge_words(trace, site, 1, 0, words.tolist(), words.tolist())
+    np.testing.assert_allclose(merged, expected, atol=1e-6)
+    np.testing.assert_allclose(merged.sum(1), 1, rtol=1e-5)
+
+
+def test_last_row_of_the_logit_lens_is_the_models_output() -> None:
+    model = decoder_only()
+    trace = run_trace(model, Inputs(ids=IDS), keep=LENS_SITES)
+    assert trace.logits is not None
+    last = layer_logits(model, trace, N_LAYERS - 1)
+    np.testing.assert_allclose(last.numpy(), trace.logits, atol=1e-5 * abs(trace.logits).max())
+    lens = logit_lens(model, trace, n=3)
+    np.testing.assert_array_equal(lens.ids[-1, :, 0], trace.logits.argmax(-1))
+
+
+def test_logit_lens_applies_the_final_norm_at_every_layer() -> None:
+    model = decoder_only()
+    trace = run_trace(model, Inputs(ids=IDS), keep=LENS_SITES)
+    x = torch.from_numpy(trace.activation("decoder.0.residual_after").copy())
+    weights = model.state_dict()
+    gain, bias = weights["decoder.final_norm.weight"], weights["decoder.final_norm.bias"]
+    normed = torch.nn.functional.layer_norm(x, x.shape[-1:], gain, bias, 1e-5)
+    expected = normed @ weights["decoder.embedding.token.weight"].T
+    np.testing.assert_allclose(layer_logits(model, trace, 0).numpy(), expected.numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", [NormSpec(), NormSpec(kind="rms"), NormSpec(kind="rms", unit_offset=True)])
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_terms_of_a_logit_sum_to_it(norm: NormSpec, tied: bool) -> None:
+    model = decoder_only(norm=norm, tied=tied)
+    trace = run_trace(model, Inputs(ids=IDS), keep=ATTRIBUTION_SITES)
+    got = logit_attribution(model, trace, position=31, output=7)
+    total = got.heads.sum() + got.feed_forward.sum() + got.embedding + got.biases
+    assert total == pytest.approx(got.logit, rel=1e-4, abs=1e-3)
+    assert got.heads.shape == (N_LAYERS, N_HEADS)
+
+
+def test_attribution_is_refused_where_a_logit_is_no_sum() -> None:
+    model = encoder_only()
+    trace = run_trace(model, Inputs(ids=IDS))
+    with pytest.raises(TraceError, match="output head"):
+        logit_attribution(model, trace, position=0, output=0)
+
+
+def test_a_cancelled_analysis_stops(traced: tuple[Trace, str]) -> None:
+    trace, site = traced
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(Cancelled):
+        head_statistics(trace, site, cancel=token)
