@@ -72,9 +72,9 @@ class Experts(nn.Module):
     def __init__(self, spec: FeedForwardSpec, d_model: int, n_experts: int) -> None:
         super().__init__()
         self.spec = spec
-        self.input = _StackedLinear(n_experts, d_model, spec.d_hidden, bias=spec.bias)
-        self.gate = _StackedLinear(n_experts, d_model, spec.d_hidden, bias=spec.bias) if spec.gated else None
-        self.output = _StackedLinear(n_experts, spec.d_hidden, d_model, bias=spec.has_output_bias)
+        self.input = StackedLinear(n_experts, d_model, spec.d_hidden, bias=spec.bias)
+        self.gate = StackedLinear(n_experts, d_model, spec.d_hidden, bias=spec.bias) if spec.gated else None
+        self.output = StackedLinear(n_experts, spec.d_hidden, d_model, bias=spec.has_output_bias)
 
     def forward(self, x_TC: torch.Tensor, expert: int) -> torch.Tensor:
         activate = ACTIVATIONS[self.spec.activation]
@@ -83,7 +83,7 @@ class Experts(nn.Module):
         return self.output(activate(self.gate(x_TC, expert)) * self.input(x_TC, expert), expert)
 
 
-class _StackedLinear(nn.Module):
+class StackedLinear(nn.Module):
     """One linear map an expert."""
 
     def __init__(self, n_experts: int, d_input: int, d_output: int, *, bias: bool) -> None:
@@ -108,7 +108,11 @@ class MixtureOfExperts(nn.Module):
         self.shared = self.shared_gate = None
         if spec.experts.d_shared:
             shared = FeedForwardSpec(
-                d_hidden=spec.experts.d_shared, activation=spec.activation, gated=spec.gated, bias=spec.bias
+                d_hidden=spec.experts.d_shared,
+                activation=spec.activation,
+                gated=spec.gated,
+                bias=spec.bias,
+                output_bias=spec.output_bias,
             )
             self.shared = FeedForward(shared, d_model)
             self.shared_gate = nn.Linear(d_model, 1, bias=False)

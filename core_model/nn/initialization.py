@@ -3,7 +3,8 @@
 xavier_uniform: U(-a, a) with a = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010, eq. 16).
 xavier_normal: N(0, sqrt(2 / (fan_in + fan_out))), from the same paper.
 normal: N(0, 0.02), embeddings too (Devlin et al. 2019).
-gpt2: as normal, but what writes to the residual stream is divided by sqrt(2 L) for L layers (Radford et al. 2019, 2.3).
+gpt2: as normal, but what writes to a residual stream is divided by sqrt(N), N the sublayers that write to it, two or
+three a layer (Radford et al. 2019, 2.3).
 zero_output: as xavier_uniform, but what writes to the residual stream is 0: every layer starts as the identity.
 
 Embeddings are N(0, 1 / sqrt(d)) unless said otherwise, biases 0, norms the identity. Q, K and V are drawn each on its
@@ -17,7 +18,10 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import nn
 
+from core_model.config import ModelConfig
 from core_model.errors import ConfigError
+from core_model.nn.feedforward import StackedLinear
+from core_model.nn.norms import Norm
 from core_model.nn.transformer import Transformer
 
 Scheme: TypeAlias = Literal["xavier_uniform", "xavier_normal", "normal", "gpt2", "zero_output"]
@@ -27,45 +31,42 @@ _NORMAL_STD = 0.02
 
 @torch.no_grad()
 def initialize(model: Transformer, scheme: Scheme = "xavier_uniform", generator: torch.Generator | None = None) -> None:
-    """Draw all weights of a model anew, in the order of its parameters. Raises ConfigError for an unknown scheme."""
+    """Draw all weights of a model anew, in the order of its modules. Raises ConfigError for an unknown scheme."""
     if scheme not in SCHEMES:
         raise ConfigError(f"initialization is {scheme!r}: expected one of {', '.join(SCHEMES)}")
-    n_layers = sum(stack.n_layers for stack in model.config.stacks.values())
-    for name, parameter in model.named_parameters():
-        if parameter.dim() < 2:
-            _reset_vector(name, parameter)
-        elif "embedding" in name or ".position" in name:
-            is_small = scheme in ("normal", "gpt2")
-            nn.init.normal_(
-                parameter, std=_NORMAL_STD if is_small else parameter.shape[-1] ** -0.5, generator=generator
-            )
+    for name, module in model.named_modules():
+        if isinstance(module, Norm):
+            module.reset()
+        elif isinstance(module, nn.Embedding):
+            std = _NORMAL_STD if scheme in ("normal", "gpt2") else module.embedding_dim**-0.5
+            nn.init.normal_(module.weight, std=std, generator=generator)
+        elif isinstance(module, nn.Linear | StackedLinear):
+            _draw_linear(module, scheme, _n_writers(model.config, name), generator)
         else:
-            _draw_matrix(
-                parameter,
-                scheme,
-                name.endswith(("attention.output.weight", "feed_forward.output.weight")),
-                n_layers,
-                generator,
-            )
+            for parameter in module.parameters(recurse=False):
+                parameter.zero_()
 
 
-def _draw_matrix(
-    weight: torch.Tensor, scheme: Scheme, writes_residual: bool, n_layers: int, generator: torch.Generator | None
+def _n_writers(config: ModelConfig, name: str) -> int:
+    """How many sublayers write to the residual stream that this linear map writes to; 0 if it writes to none."""
+    if ".layers." not in name or not name.endswith(".output"):
+        return 0
+    layers = config.stacks[name.split(".")[0]].layers
+    return sum(2 if layer.cross_attention is None else 3 for layer in layers)
+
+
+def _draw_linear(
+    linear: nn.Linear | StackedLinear, scheme: Scheme, n_writers: int, generator: torch.Generator | None
 ) -> None:
-    if scheme == "zero_output" and writes_residual:
-        nn.init.zeros_(weight)
-    elif scheme in ("xavier_uniform", "zero_output"):
-        nn.init.xavier_uniform_(weight, generator=generator)
-    elif scheme == "xavier_normal":
-        nn.init.xavier_normal_(weight, generator=generator)
-    else:
-        is_scaled = scheme == "gpt2" and writes_residual
-        nn.init.normal_(
-            weight, std=_NORMAL_STD / (2 * n_layers) ** 0.5 if is_scaled else _NORMAL_STD, generator=generator
-        )
-
-
-def _reset_vector(name: str, parameter: torch.Tensor) -> None:
-    """Norm gains at 1, every other vector at 0."""
-    is_gain = name.endswith("weight")
-    nn.init.ones_(parameter) if is_gain else nn.init.zeros_(parameter)
+    if linear.bias is not None:
+        linear.bias.zero_()
+    for weight in linear.weight.view(-1, *linear.weight.shape[-2:]):
+        if scheme == "zero_output" and n_writers:
+            weight.zero_()
+        elif scheme in ("xavier_uniform", "zero_output"):
+            nn.init.xavier_uniform_(weight, generator=generator)
+        elif scheme == "xavier_normal":
+            nn.init.xavier_normal_(weight, generator=generator)
+        else:
+            std = _NORMAL_STD / n_writers**0.5 if scheme == "gpt2" and n_writers else _NORMAL_STD
+            nn.init.normal_(weight, std=std, generator=generator)
