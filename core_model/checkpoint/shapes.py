@@ -6,6 +6,7 @@ This is how a config is held against a file before anything is allocated: sizes 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 from core_model.config import (
@@ -109,7 +110,7 @@ def _feed_forward(name: str, spec: FeedForwardSpec, d_model: int) -> Named:
     for part, shape in _two_maps(f"{name}.experts", spec, d_model, spec.d_hidden):
         yield part, (spec.experts.n_experts, *shape)
     if spec.experts.d_shared:
-        shared = FeedForwardSpec(d_hidden=spec.experts.d_shared, gated=spec.gated, bias=spec.bias)
+        shared = replace(spec, d_hidden=spec.experts.d_shared, experts=None)
         yield from _two_maps(f"{name}.shared", shared, d_model, shared.d_hidden)
         yield f"{name}.shared_gate.weight", (1, d_model)
 

@@ -6,6 +6,7 @@ Shape letters: B batch, N positions, C model width, F feed-forward width, T toke
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -107,13 +108,7 @@ class MixtureOfExperts(nn.Module):
         self.experts = Experts(spec, d_model, spec.experts.n_experts)
         self.shared = self.shared_gate = None
         if spec.experts.d_shared:
-            shared = FeedForwardSpec(
-                d_hidden=spec.experts.d_shared,
-                activation=spec.activation,
-                gated=spec.gated,
-                bias=spec.bias,
-                output_bias=spec.output_bias,
-            )
+            shared = replace(spec, d_hidden=spec.experts.d_shared, experts=None)
             self.shared = FeedForward(shared, d_model)
             self.shared_gate = nn.Linear(d_model, 1, bias=False)
 
