@@ -1,29 +1,273 @@
 """Named curves over one x axis: losses, schedules, norms, positions."""
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QWidget
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal, Slot
+from PySide6.QtGui import QPen, QShowEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from explorer.plots.legend import CurveLegend, LegendEntry
+from explorer.plots.setup import pg
+from explorer.plots.stale import STALE_OPACITY, StaleNote
+from explorer.plots.value_axis import ValueAxis
+from explorer.theme.colors import Theme
+from explorer.theme.fonts import caption_font, heading_font
 from explorer.theme.manager import ThemeManager
-from explorer.viewmodels.records import CurvePicture
+from explorer.theme.metrics import SPACE_2
+from explorer.viewmodels.records import CurvePicture, Series
+from explorer.widgets.elided_label import ElidedLabel
+
+_ZOOM_STEP = 1.5
+_LEFT_ROOM = 64
+"""Width of the y axis with its title: reserved, so that curves do not move when numbers grow."""
+_SAMPLES_PER_PIXEL = 2.0
 
 
 class CurvePlot(QWidget):
-    """Shows a CurvePicture; the legend above the axes reads out each curve at the pointer, or else its latest value."""
+    """Shows a CurvePicture; the legend above the axes reads out each curve at the pointer, or else its latest value.
+
+    x follows the data until the user zooms or pans; y always fits what is on screen.
+    """
 
     x_hovered = Signal(float)
     hover_left = Signal()
 
     def __init__(self, themes: ThemeManager, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._themes = themes
+        self._picture: CurvePicture | None = None
+        self._curves: dict[str, pg.PlotDataItem] = {}
+        self._is_drawn = True
+        self._hovered_x: float | None = None
+        self._title = ElidedLabel(parent=self)
+        self._title.setFont(heading_font())
+        self._legend = CurveLegend(self)
+        self._build_plot()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(SPACE_2)
+        layout.addWidget(self._title)
+        layout.addWidget(self._legend)
+        layout.addWidget(self._view, 1)
+        self._stale_note = StaleNote(self._view)
+        self._stale_note.dimmed.connect(self._on_stale_note_dimmed)
+        themes.theme_changed.connect(self._on_theme_changed)
+        self._apply_theme(themes.theme)
+
+    @property
+    def picture(self) -> CurvePicture | None:
+        return self._picture
 
     def set_picture(self, picture: CurvePicture | None) -> None:
         """Show curves. Those whose names stay are updated in place; x follows the data until the user zooms."""
+        self._picture = picture
+        self._is_drawn = False
+        self._stale_note.set_stale(False)
+        if self.isVisible():
+            self._draw()
 
     def set_marker(self, x: float | None, label: str = "") -> None:
         """Move the vertical line alone."""
+        self._marker.setVisible(x is not None)
+        if x is not None:
+            self._marker.setValue(x)
+            self._marker.label.setFormat(label)
 
-    def set_stale(self, is_stale: bool) -> None: ...
-    def zoom_in(self) -> None: ...
-    def zoom_out(self) -> None: ...
+    def set_stale(self, is_stale: bool) -> None:
+        """Dim the curves while their successors are computed; `set_picture` ends it."""
+        self._stale_note.set_stale(is_stale)
+
+    @property
+    def x_range(self) -> tuple[float, float]:
+        low, high = self._box.viewRange()[0]
+        return low, high
+
+    def zoom_in(self) -> None:
+        self._box.scaleBy(x=1.0 / _ZOOM_STEP)
+
+    def zoom_out(self) -> None:
+        self._box.scaleBy(x=_ZOOM_STEP)
+
     def reset_view(self) -> None:
         """Show everything and follow the latest x again."""
+        self._box.enableAutoRange()
+
+    # -- Qt ------------------------------------------------------------------------------------------------------------
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._is_drawn:
+            self._draw()
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _build_plot(self) -> None:
+        axes = {side: ValueAxis(side) for side in ("left", "bottom")}
+        self._view = _HoverView(self, axisItems=axes)
+        self._view.setFrameShape(_HoverView.Shape.NoFrame)
+        self._plot = self._view.getPlotItem()
+        self._plot.hideButtons()
+        self._plot.setMenuEnabled(False)
+        self._plot.setDownsampling(auto=True, mode="peak")
+        self._plot.setClipToView(True)
+        self._plot.showGrid(x=False, y=True)
+        self._plot.getAxis("left").setWidth(_LEFT_ROOM)
+        for axis in axes.values():
+            axis.setZValue(-1)  # the grid lies under the curves
+        self._box = self._plot.getViewBox()
+        self._box.setMouseEnabled(x=True, y=False)
+        self._box.setAutoVisible(y=True)
+        self._box.setDefaultPadding(0.02)
+        self._marker = pg.InfiniteLine(label="", labelOpts={"position": 0.95})
+        self._marker.label.setFont(caption_font())
+        self._guide = pg.InfiniteLine()
+        for line in (self._marker, self._guide):
+            line.hide()
+            self._plot.addItem(line, ignoreBounds=True)
+        self._view.hovered.connect(self._on_view_hovered)
+        self._view.left.connect(self._on_view_left)
+
+    def _draw(self) -> None:
+        self._is_drawn = True
+        picture = self._picture
+        series = () if picture is None else picture.series
+        for name in self._curves.keys() - {one.name for one in series}:
+            self._plot.removeItem(self._curves.pop(name))
+        if picture is not None:
+            self._title.set_text(picture.title)
+            self.setAccessibleName(picture.title)
+            self._plot.setLogMode(x=False, y=picture.log_y)
+            self._name_axes(picture)
+            self.set_marker(picture.marker, picture.marker_label)
+        else:
+            self.set_marker(None)
+        self._view.setVisible(picture is not None)
+        for one in series:
+            self._draw_series(one)
+        self._read_out()
+
+    def _draw_series(self, series: Series) -> None:
+        curve = self._curves.get(series.name)
+        if curve is None:
+            curve = pg.PlotDataItem(connect="finite", autoDownsampleFactor=_SAMPLES_PER_PIXEL)
+            curve.curve.setSegmentedLineMode("on")  # a path of thousands of points is 10 times slower to stroke
+            self._curves[series.name] = curve
+            self._plot.addItem(curve)
+        curve.setPen(self._pen(series))
+        if np.isnan(series.y).all():
+            curve.setData(x=[], y=[])
+        else:
+            curve.setData(x=series.x, y=series.y)
+
+    def _color(self, series: Series) -> str:
+        theme = self._themes.theme
+        return theme[series.role] if series.head is None else theme.head_color(*series.head)
+
+    def _pen(self, series: Series) -> QPen:
+        style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+        pen = pg.mkPen(self._color(series), width=series.width, style=style)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        return pen
+
+    def _name_axes(self, picture: CurvePicture) -> None:
+        for side, title, unit in (
+            ("bottom", picture.x_title, picture.x_unit),
+            ("left", picture.y_title, picture.y_unit),
+        ):
+            self._plot.getAxis(side).set_title(f"{title} ({unit})" if unit else title)
+
+    def _read_out(self) -> None:
+        """Write each curve's value at the pointer, or its latest, into the legend."""
+        picture = self._picture
+        if picture is None:
+            self._legend.set_entries((), "")
+            return
+        x = self._hovered_x
+        entries = tuple(
+            LegendEntry(name=one.name, color=self._color(one), is_dashed=one.dashed, reading=_reading(one, x))
+            for one in picture.series
+        )
+        where = "" if x is None else f"{picture.x_title} {x:.6g}"
+        self._legend.set_entries(entries, where)
+
+    def _nearest_x(self, x: float) -> float | None:
+        """The sample nearest to x among all curves."""
+        series = () if self._picture is None else self._picture.series
+        found = [float(one.x[_nearest(one.x, x)]) for one in series if len(one.x)]
+        return min(found, key=lambda sample: abs(sample - x), default=None)
+
+    def _apply_theme(self, theme: Theme) -> None:
+        self._view.setBackground(theme.surface)
+        for side in ("left", "bottom"):
+            self._plot.getAxis(side).set_theme(theme)
+        self._marker.setPen(pg.mkPen(theme.text_muted, width=1, style=Qt.PenStyle.DashLine))
+        self._marker.label.setColor(theme.text)
+        self._marker.label.fill = pg.mkBrush(theme.surface)
+        self._guide.setPen(pg.mkPen(theme.border, width=1))
+        for one in () if self._picture is None else self._picture.series:
+            if one.name in self._curves:
+                self._curves[one.name].setPen(self._pen(one))
+        self._read_out()
+
+    @Slot(QPointF)
+    def _on_view_hovered(self, position: QPointF) -> None:
+        x = self._nearest_x(self._box.mapSceneToView(position).x())
+        if x is None or x == self._hovered_x:
+            return
+        self._hovered_x = x
+        self._guide.setValue(x)
+        self._guide.show()
+        self._read_out()
+        self.x_hovered.emit(x)
+
+    @Slot()
+    def _on_view_left(self) -> None:
+        self._hovered_x = None
+        self._guide.hide()
+        self._read_out()
+        self.hover_left.emit()
+
+    @Slot(bool)
+    def _on_stale_note_dimmed(self, is_dimmed: bool) -> None:
+        for curve in self._curves.values():
+            curve.setOpacity(STALE_OPACITY if is_dimmed else 1.0)
+
+    @Slot(object)
+    def _on_theme_changed(self, theme: Theme) -> None:
+        self._apply_theme(theme)
+
+
+class _HoverView(pg.PlotWidget):
+    """A plot that says where the mouse is within its axes."""
+
+    hovered = Signal(QPointF)
+    """Scene position."""
+    left = Signal()
+
+    def mouseMoveEvent(self, event) -> None:
+        super().mouseMoveEvent(event)
+        position = self.mapToScene(event.position().toPoint())
+        if self.getPlotItem().getViewBox().sceneBoundingRect().contains(position):
+            self.hovered.emit(position)
+        else:
+            self.left.emit()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.left.emit()
+
+
+def _nearest(x: np.ndarray, value: float) -> int:
+    """Index of the entry of sorted `x` nearest to `value`."""
+    right = min(int(np.searchsorted(x, value)), len(x) - 1)
+    return right - 1 if right > 0 and value - x[right - 1] < x[right] - value else right
+
+
+def _reading(series: Series, x: float | None) -> str:
+    """Value at x, or the last one; a dash where there is none."""
+    if not len(series.x):
+        return "\u2013"
+    index = len(series.x) - 1 if x is None else _nearest(series.x, x)
+    if x is not None and not series.x[0] <= x <= series.x[-1]:
+        return "\u2013"
+    value = float(series.y[index])
+    return f"{value:.4g}" if np.isfinite(value) else "\u2013"

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from explorer.plots.axis import TokenAxis, label_text
 from explorer.plots.colorbar import ColorBar, Sign
+from explorer.plots.keys import ARROWS
 from explorer.plots.matrix import Cell, Layer, MatrixCanvas
 from explorer.plots.patterns import dot_tile, hatch_tile
 from explorer.plots.stale import StaleNote
@@ -24,16 +25,10 @@ from explorer.viewmodels.records import HeatmapPicture
 from explorer.widgets.elided_label import ElidedLabel
 
 _ZOOM_STEP = 1.5
-_BAR_HEIGHT = 240
-"""A colour bar need not be taller, however tall the matrix."""
+_LOWEST_BAR, _HIGHEST_BAR = 120, 240
+"""Heights of a colour bar that can be read, however low or tall the matrix is."""
 _SQUARE_UNTIL = 3.0
 """Ratio of the sides up to which cells are kept square; a longer matrix fills its room."""
-_ARROWS = {
-    Qt.Key.Key_Up: (-1, 0),
-    Qt.Key.Key_Down: (1, 0),
-    Qt.Key.Key_Left: (0, -1),
-    Qt.Key.Key_Right: (0, 1),
-}
 
 
 class HeatmapPlot(QWidget):
@@ -148,8 +143,8 @@ class HeatmapPlot(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         marked = self._locked or self._hovered
-        if event.key() in _ARROWS:
-            self.move_cell(*_ARROWS[Qt.Key(event.key())])
+        if event.key() in ARROWS:
+            self.move_cell(*ARROWS[event.key()])
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and marked is not None:
             self.cell_clicked.emit(*marked)
         elif event.key() == Qt.Key.Key_Escape and self._locked is not None:
@@ -269,7 +264,7 @@ class HeatmapPlot(QWidget):
         self._received.setGeometry(x - left, top + height + SPACE_2, left + width, round(THICKNESS))
         bar_x = x + width + self._strip_room(self._given) + SPACE_4
         over = round(self._bar.overhang())
-        bar_height = min(height, _BAR_HEIGHT) + 2 * over
+        bar_height = min(max(height, _LOWEST_BAR), _HIGHEST_BAR) + 2 * over
         self._bar.setGeometry(QRect(bar_x, top - over, round(self._bar.width_needed()), bar_height))
         self._canvas.set_frame(self._canvas.frame)
 

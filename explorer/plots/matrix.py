@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.plots.colormaps import colored_image, mask_image
 from explorer.plots.patterns import dot_tile, fill_cells, hatch_tile
+from explorer.plots.stale import STALE_OPACITY
 from explorer.plots.zoom import Frame, Range
 from explorer.theme.colors import Theme
 from explorer.viewmodels.colormaps import lookup_table
@@ -32,7 +33,6 @@ _SMALLEST_BORDER = 6.0
 """A marked cell is at least this many pixels wide, however small its cells are."""
 _GRID_FROM = 12.0
 """Pixels per cell from which neighbouring cells are set apart by a hairline."""
-_STALE_OPACITY = 0.35
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +122,7 @@ class MatrixCanvas(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         if self._is_stale:
-            painter.setOpacity(_STALE_OPACITY)
+            painter.setOpacity(STALE_OPACITY)
         for layer in self._layers:
             self._paint_layer(painter, layer, event.rect().toRectF())
         painter.setOpacity(1.0)

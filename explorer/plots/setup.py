@@ -1,5 +1,7 @@
-"""pyqtgraph's global options, set once before the first plot."""
+"""pyqtgraph with our options. Plots import `pg` from here, so that none is made before the options are set."""
 
 import pyqtgraph as pg
 
-pg.setConfigOptions(imageAxisOrder="row-major", antialias=True, useOpenGL=False, segmentedLineMode="off")
+pg.setConfigOptions(imageAxisOrder="row-major", antialias=True, useOpenGL=False)
+
+__all__ = ["pg"]

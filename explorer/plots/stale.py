@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.theme.fonts import caption_font
 from explorer.theme.metrics import PATIENCE_MS, RADIUS, SPACE_1, SPACE_2
 
+STALE_OPACITY = 0.35
 _DIM_AFTER_MS = 100
 """An answer that comes sooner does not make the picture blink."""
 

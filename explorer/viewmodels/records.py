@@ -49,6 +49,8 @@ class HeatmapPicture:
     """[r, c], True where the model may not look."""
     missing: BoolArray | None = None
     """[r, c], True where the value was not computed."""
+    weights: FloatArray | None = None
+    """[r, c] before the scale, to be read out cell by cell."""
     row_labels: tuple[str, ...] = ()
     """One text for each of the shape[0] rows (tokens as decoded, spaces included). Empty: indices."""
     col_labels: tuple[str, ...] = ()
@@ -70,8 +72,8 @@ class HeatmapPicture:
 
     def __post_init__(self) -> None:
         assert self.values.ndim == 2, self.values.shape
-        for name in ("masked", "missing"):
-            cells: BoolArray | None = getattr(self, name)
+        for name in ("masked", "missing", "weights"):
+            cells: BoolArray | FloatArray | None = getattr(self, name)
             assert cells is None or cells.shape == self.values.shape, (name, self.values.shape)
         for axis, (start, stop) in enumerate((self.rows, self.cols)):
             assert 0 <= start < stop <= self.shape[axis], (self.rows, self.cols, self.shape)
@@ -103,6 +105,8 @@ class MosaicPicture:
     """[n_layers, n_heads, s, s]; NaN where masked."""
     levels: tuple[float, float]
     title: str
+    note: str = ""
+    """The colour scale and how the pictures were made small, for example "0 to 1, maximum of 8 x 8 cells"."""
     colormap: str = "viridis"
     head_values: FloatArray | None = None
     """[n_layers, n_heads] drawn as a bar below each head, from 0 to the largest; NaN: no bar."""

@@ -1,0 +1,60 @@
+"""An axis of numbers in the look of the application."""
+
+import math
+from collections.abc import Sequence
+
+from explorer.plots.setup import pg
+from explorer.plots.ticks import format_ticks, nice_step
+from explorer.theme.colors import Theme
+from explorer.theme.fonts import caption_font
+from explorer.theme.metrics import SPACE_1, SPACE_2
+
+_TICK_GAP = {"left": 36, "bottom": 88}
+"""Pixels from tick to tick."""
+_MOST_DECADES = 3
+"""A log axis of more decades is marked at powers of ten only, a shorter one at 1, 2 and 5 times them."""
+
+
+class ValueAxis(pg.AxisItem):
+    """Muted numbers without prefixes, a faint grid, one hairline."""
+
+    def __init__(self, side: str) -> None:
+        super().__init__(side)
+        self._gap = _TICK_GAP[side]
+        self.enableAutoSIPrefix(False)
+        self.setStyle(
+            tickFont=caption_font(),
+            tickLength=0,
+            tickTextOffset=SPACE_2 if side == "left" else SPACE_1,
+            hideOverlappingLabels=False,
+        )
+
+    def set_title(self, title: str) -> None:
+        self.setLabel(title)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.setPen(pg.mkPen(theme.border))
+        self.setTickPen(pg.mkPen(theme.grid))
+        self.setTextPen(theme.text_muted)
+        self.labelStyle = {"color": theme.text_muted, "font-size": f"{caption_font().pointSizeF()}pt"}
+        self.setLabel(self.labelText)
+
+    # -- what pyqtgraph asks for ---------------------------------------------------------------------------------------
+
+    def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:
+        span = abs(maxVal - minVal)
+        return [(nice_step(span, max(1, int(size / self._gap))), 0.0)] if span > 0.0 else []
+
+    def tickValues(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, list[float]]]:
+        if not self.logMode:
+            return super().tickValues(minVal, maxVal, size)
+        low, high = sorted((minVal, maxVal))
+        decades = range(math.floor(low), math.ceil(high) + 1)
+        factors = (1, 2, 5) if len(decades) - 1 <= _MOST_DECADES else (1,)
+        marks = [decade + math.log10(factor) for decade in decades for factor in factors]
+        return [(1.0, [mark for mark in marks if low <= mark <= high])]
+
+    def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
+        if self.logMode:
+            return [f"{10.0**value:.3g}" for value in values]
+        return format_ticks([value * scale for value in values])
