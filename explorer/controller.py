@@ -118,7 +118,7 @@ class Controller(QObject):
         for name, slot in self._slots.items():
             if slot.query is not None and slot.is_waiting:
                 self._lanes[slot.query.lane].cancel(name)
-                slot.result = Problem(message="Stopped.", details="", is_cancelled=True)
+                slot.result = Problem(what=slot.query.failed, message="Stopped.", is_cancelled=True)
         self._tell_all()
 
     def retry(self) -> None:

@@ -37,6 +37,7 @@ class Sample:
             self.path,
             inputs=InputText(text=self.text, target=self.target),
             selection=Selection(site=self.site, layer=self.layer, head=self.head),
+            is_sample=True,
         )
 
 
@@ -47,4 +48,6 @@ class _Manifest:
 
 def bundled_samples(folder: Path = SAMPLES_FOLDER) -> tuple[Sample, ...]:
     """The samples of the manifest, the one to start with first. Raises FileNotFoundError, msgspec.ValidationError."""
+    if not (folder / "manifest.json").exists():
+        return ()
     return msgspec.json.decode((folder / "manifest.json").read_bytes(), type=_Manifest).samples

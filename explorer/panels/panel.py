@@ -35,6 +35,9 @@ class Panel(QWidget):
     def set_stale(self, is_stale: bool) -> None:
         """The picture is old while the next is computed."""
 
+    def zoom(self, step: int) -> None:
+        """Show the picture closer (1), from further away (-1), or all of it (0)."""
+
     def controls(self) -> Sequence[QWidget]:
         """The few controls of its title row, in reading order."""
         return ()
@@ -45,7 +48,8 @@ class PanelSpec:
     """One row of PANELS.
 
     `query` asks what the panel shows and `view(result, state)` turns the answer into its picture; both pure. A panel
-    without a query shows the state alone. `detail` asks for a part to lay over the picture once that is there. `empty`
+    without a query shows the state alone. `detail` asks for a part to lay over the picture, and
+    `detail_view(result, picture, state)` turns it into one like the picture. `empty`
     is (what to do when there is nothing to ask, key of the command that does it). In `layouts` it is open at first.
     """
 
@@ -58,6 +62,7 @@ class PanelSpec:
     query: QueryFunction | None = None
     view: Callable[[Any, AppState], Any] | None = None
     detail: QueryFunction | None = None
+    detail_view: Callable[[Any, Any, AppState], Any] | None = None
     shortcut: str = ""
     tooltip: str = ""
     empty: tuple[str, str] = ("", "")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from explorer.state.app_state import ColormapName, LayoutName, ScaleName, ThemeName
 
 VERSION = 1
-_RECENT_LIMIT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +15,6 @@ class WindowSettings:
     """Place of the window and of its docks: Qt's own byte strings in base64, opaque to us."""
 
     geometry: str = ""
-    layout: LayoutName = "explore"
     docks: dict[LayoutName, str] = field(default_factory=dict[LayoutName, str])
 
 
@@ -26,13 +24,9 @@ class Settings:
 
     version: Literal[1] = VERSION
     theme: ThemeName = "system"
+    layout: LayoutName = "explore"
     scale: ScaleName = "linear"
     colormap: ColormapName = "viridis"
     recent: tuple[str, ...] = ()
     """Paths opened last, newest first."""
     window: WindowSettings = WindowSettings()
-
-    def with_recent(self, path: str) -> Settings:
-        """The same, with a path at the head of the recent ones."""
-        others = tuple(known for known in self.recent if known != path)
-        return replace(self, recent=(path, *others)[:_RECENT_LIMIT])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core_model.results import FloatArray, HeatmapView
+from core_model.config import AttentionSpec
+from core_model.results import CellFacts, FloatArray, HeatmapView
 
 if TYPE_CHECKING:
     from core_model.tokenize import Encoding
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 class HeadsAnswer:
     """All heads of a site, pooled by maximum: [n_layers, n_heads, size, size], NaN where all is masked."""
 
+    site: str
     thumbnails: FloatArray
 
 
@@ -29,3 +31,15 @@ class MatrixAnswer:
     row_peaks: FloatArray
     queries: Encoding
     keys: Encoding
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectorAnswer:
+    """One head as its config describes it, and one cell of it, with its two tokens, when a cell was asked for."""
+
+    layer: int
+    head: int
+    attention: AttentionSpec
+    cell: CellFacts | None = None
+    query_text: str = ""
+    key_text: str = ""

@@ -27,11 +27,12 @@ Span: TypeAlias = tuple[int, int]
 class Source:
     """A checkpoint to look at. `opening` counts openings, so that a path opened again is read again.
 
-    `assume` answers what its files do not say, for example (("n_heads", 4),).
+    `assume` answers what its files do not say, for example (("n_heads", 4),). A bundled sample is not a recent file.
     """
 
     path: Path
     opening: int = 0
+    is_sample: bool = False
     assume: tuple[tuple[str, int], ...] = ()
 
 
@@ -154,6 +155,7 @@ class AppState:
     tokens: Tokens | None = None
     trace: TraceFacts | None = None
 
+    recent: tuple[Path, ...] = ()
     hover: Cell | None = None
     viewport: Viewport | None = None
     notices: tuple[Notice, ...] = ()

@@ -11,18 +11,23 @@ from explorer.state.app_state import (
     AppState,
     Cell,
     InputText,
+    LayoutName,
     Notice,
     OpenedModel,
     Selection,
     Source,
     Tokens,
     TraceFacts,
+    Viewport,
 )
 
 Move: TypeAlias = Callable[[AppState], AppState]
+_RECENT_LIMIT = 12
 
 
-def open_source(path: Path, *, inputs: InputText | None = None, selection: Selection | None = None) -> Move:
+def open_source(
+    path: Path, *, inputs: InputText | None = None, selection: Selection | None = None, is_sample: bool = False
+) -> Move:
     """Look at another checkpoint, or at the same one as it is now on disk. The text stays unless another is given."""
 
     def move(state: AppState) -> AppState:
@@ -30,7 +35,7 @@ def open_source(path: Path, *, inputs: InputText | None = None, selection: Selec
         kept = replace(state.inputs, pair="", target="")
         return replace(
             state,
-            source=Source(path=path, opening=opening),
+            source=Source(path=path, opening=opening, is_sample=is_sample),
             inputs=inputs or kept,
             selection=selection or Selection(),
             hover=None,
@@ -71,9 +76,19 @@ def hover_cell(cell: Cell | None) -> Move:
     return lambda state: replace(state, hover=cell)
 
 
+def set_viewport(viewport: Viewport) -> Move:
+    """Another part of the matrix is on screen."""
+    return lambda state: replace(state, viewport=viewport)
+
+
 def set_display(**changes: object) -> Move:
     """Draw differently: fields of Display."""
     return lambda state: replace(state, display=replace(state.display, **changes))
+
+
+def set_layout(layout: LayoutName) -> Move:
+    """Arrange the panels for another work."""
+    return lambda state: replace(state, layout=layout)
 
 
 def add_notice(notice: Notice) -> Move:
@@ -87,7 +102,7 @@ def with_model(opened: OpenedModel) -> Move:
     def move(state: AppState) -> AppState:
         if opened.source != state.source:
             return state
-        known = replace(state, model=opened)
+        known = replace(state, model=opened, recent=_with_recent(state.recent, opened.source))
         return _settled(known if opened.has_tokenizer else _without_words(known))
 
     return move
@@ -101,6 +116,12 @@ def with_tokens(tokens: Tokens) -> Move:
 def with_trace(facts: TraceFacts) -> Move:
     """The model was run over the text."""
     return lambda state: replace(state, trace=facts)
+
+
+def _with_recent(recent: tuple[Path, ...], source: Source) -> tuple[Path, ...]:
+    if source.is_sample:
+        return recent
+    return (source.path, *(path for path in recent if path != source.path))[:_RECENT_LIMIT]
 
 
 def _without_words(state: AppState) -> AppState:

@@ -9,13 +9,14 @@ from explorer.state.queries import Query
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Why there is no answer: text only, so that no frame and no tensor of the worker stays alive with it.
+    """Why there is no answer: what failed, and how. Text only, so that no frame of the worker stays alive with it.
 
     Not `is_bug`: something the person can act on, and `message` says what. `is_cancelled`: the person stopped it.
     """
 
+    what: str
     message: str
-    details: str
+    details: str = ""
     is_bug: bool = False
     is_cancelled: bool = False
 

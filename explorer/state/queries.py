@@ -23,9 +23,10 @@ THUMBNAIL_SIZE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A question to the engine. `lane` names the thread that answers."""
+    """A question to the engine. `lane` names the thread that answers; `failed` is what to say when it cannot."""
 
     lane: ClassVar[LaneName] = "interactive"
+    failed: ClassVar[str] = "This picture cannot be computed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class OpenQuery(Query):
     """What is this checkpoint? Answer: OpenedModel."""
 
     lane: ClassVar[LaneName] = "io"
+    failed: ClassVar[str] = "The checkpoint cannot be opened"
     source: Source
 
 
@@ -40,6 +42,7 @@ class OpenQuery(Query):
 class TokensQuery(Query):
     """Which tokens does this text have in this model? Answer: Tokens."""
 
+    failed: ClassVar[str] = "The text cannot be read"
     source: Source
     inputs: InputText
 
@@ -48,6 +51,7 @@ class TokensQuery(Query):
 class TraceQuery(Query):
     """Run the model over the text and keep what every other answer is computed from. Answer: TraceFacts."""
 
+    failed: ClassVar[str] = "The model cannot be run over this text"
     source: Source
     inputs: InputText
 
@@ -76,14 +80,14 @@ class MatrixQuery(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellQuery(Query):
-    """One cell of one head. Answer: core_model.results.CellFacts."""
+class InspectorQuery(Query):
+    """One head, and one cell of it when there is one to tell about. Answer: InspectorAnswer."""
 
     trace: TraceQuery
     site: str
     layer: int
     head: int
-    cell: Cell
+    cell: Cell | None
 
 
 QueryFunction: TypeAlias = Callable[[AppState], Query | None]
@@ -157,8 +161,8 @@ def matrix_tile_query(state: AppState) -> MatrixQuery | None:
     )
 
 
-def cell_query(state: AppState) -> CellQuery | None:
-    trace, chosen, cell = traced(state), state.selection, state.focus
-    if trace is None or chosen.site is None or cell is None:
+def inspector_query(state: AppState) -> InspectorQuery | None:
+    trace, chosen = traced(state), state.selection
+    if trace is None or chosen.site is None:
         return None
-    return CellQuery(trace=trace, site=chosen.site, layer=chosen.layer, head=chosen.head, cell=cell)
+    return InspectorQuery(trace=trace, site=chosen.site, layer=chosen.layer, head=chosen.head, cell=state.focus)

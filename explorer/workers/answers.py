@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from core_model.cancel import CancelToken, Progress
-from core_model.results import CellFacts, read_only
-from explorer.state.answers import HeadsAnswer, MatrixAnswer
+from core_model.results import read_only
+from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer
 from explorer.state.app_state import OpenedModel, Tokens, TraceFacts
 from explorer.state.queries import (
-    CellQuery,
     HeadsQuery,
+    InspectorQuery,
     MatrixQuery,
     OpenQuery,
     Query,
@@ -21,6 +21,7 @@ from explorer.state.queries import (
 )
 
 if TYPE_CHECKING:
+    from core_model.tokenize import Encoding
     from explorer.workers.engine import Engine
 
 AnswerFunction: TypeAlias = Callable[["Engine", Any, CancelToken, Progress], object]
@@ -39,14 +40,13 @@ def _open(engine: Engine, query: OpenQuery, cancel: CancelToken, progress: Progr
 
 
 def _tokens(engine: Engine, query: TokensQuery, cancel: CancelToken, progress: Progress) -> Tokens:
-    inputs = engine.inputs(query.source, query.inputs)
-    has_encoder = any(site.site.startswith("encoder") for site in engine.checkpoint(query.source).info.sites)
-    return Tokens(
-        source=query.source,
-        inputs=query.inputs,
-        encoder=inputs.tokens if has_encoder else None,
-        decoder=inputs.decoder_tokens if has_encoder else inputs.tokens,
-    )
+    return engine.tokens(query.source, query.inputs)
+
+
+def _axes(engine: Engine, trace: TraceQuery, site: str) -> tuple[Encoding, Encoding]:
+    """The tokens along the rows and the columns of a site's matrix."""
+    tokens = engine.tokens(trace.source, trace.inputs)
+    return tokens.queries(site), tokens.keys(site)
 
 
 def _trace(engine: Engine, query: TraceQuery, cancel: CancelToken, progress: Progress) -> TraceFacts:
@@ -59,26 +59,36 @@ def _trace(engine: Engine, query: TraceQuery, cancel: CancelToken, progress: Pro
 
 def _heads(engine: Engine, query: HeadsQuery, cancel: CancelToken, progress: Progress) -> HeadsAnswer:
     trace = engine.trace(query.trace, cancel, progress)
-    return HeadsAnswer(thumbnails=read_only(trace.thumbnails(query.site, size=query.size)))
+    return HeadsAnswer(
+        site=query.site, thumbnails=read_only(trace.thumbnails(query.site, size=query.size, cancel=cancel))
+    )
 
 
 def _matrix(engine: Engine, query: MatrixQuery, cancel: CancelToken, progress: Progress) -> MatrixAnswer:
     trace = engine.trace(query.trace, cancel, progress)
-    tokens = _tokens(engine, TokensQuery(source=query.trace.source, inputs=query.trace.inputs), cancel, progress)
     head = {"site": query.site, "layer": query.layer, "head": query.head, "rows": query.rows, "cancel": cancel}
     view = trace.view(**head, cols=query.cols, size=query.size, reduce=query.reduce)
     peaks = trace.view(**head, cols=None, size=(view.shape[0], 1), reduce="max")
-    return MatrixAnswer(
-        view=view,
-        row_peaks=read_only(peaks.values[:, 0]),
-        queries=tokens.queries(query.site),
-        keys=tokens.keys(query.site),
-    )
+    queries, keys = _axes(engine, query.trace, query.site)
+    return MatrixAnswer(view=view, row_peaks=read_only(peaks.values[:, 0]), queries=queries, keys=keys)
 
 
-def _cell(engine: Engine, query: CellQuery, cancel: CancelToken, progress: Progress) -> CellFacts:
+def _inspector(engine: Engine, query: InspectorQuery, cancel: CancelToken, progress: Progress) -> InspectorAnswer:
     trace = engine.trace(query.trace, cancel, progress)
-    return trace.cell(query.site, query.layer, query.head, query.cell.query, query.cell.key)
+    config = engine.checkpoint(query.trace.source).config
+    assert config is not None, "a model that was run has a config"
+    attention = config.attention_layers()[query.site][query.layer]
+    if query.cell is None:
+        return InspectorAnswer(layer=query.layer, head=query.head, attention=attention)
+    queries, keys = _axes(engine, query.trace, query.site)
+    return InspectorAnswer(
+        layer=query.layer,
+        head=query.head,
+        attention=attention,
+        cell=trace.cell(query.site, query.layer, query.head, query.cell.query, query.cell.key),
+        query_text=queries.texts[query.cell.query],
+        key_text=keys.texts[query.cell.key],
+    )
 
 
 ANSWERS: dict[type[Query], AnswerFunction] = {
@@ -87,5 +97,5 @@ ANSWERS: dict[type[Query], AnswerFunction] = {
     TraceQuery: _trace,
     HeadsQuery: _heads,
     MatrixQuery: _matrix,
-    CellQuery: _cell,
+    InspectorQuery: _inspector,
 }

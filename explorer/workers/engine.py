@@ -8,15 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
-from core_model.errors import TraceError
-from core_model.tokenize.encoding import Encoding
-from explorer.state.app_state import InputText, Source
+from explorer.state.app_state import InputText, Source, Tokens
 from explorer.state.queries import Query, TraceQuery
 from explorer.workers.answers import ANSWERS
 from explorer.workers.lru import Lru
 
 if TYPE_CHECKING:
     from core_model.checkpoint import Checkpoint
+    from core_model.config import ModelConfig
     from core_model.nn.transformer import Transformer
     from core_model.trace import Inputs, Trace
 
@@ -33,6 +32,7 @@ class Engine:
         self._checkpoints: Lru[Source, Checkpoint] = Lru(4)
         self._models: Lru[Source, Transformer] = Lru(4 * _GIB)
         self._traces: Lru[TraceQuery, Trace] = Lru(_GIB)
+        self._inputs: Lru[tuple[Source, InputText], Inputs] = Lru(4)
 
     def answer(self, query: Query, cancel: CancelToken, progress: Progress) -> object:
         """The answer to a query: frozen records of numpy and text.
@@ -62,10 +62,26 @@ class Engine:
 
     def inputs(self, source: Source, text: InputText) -> Inputs:
         """What the model reads; ids typed by hand where there is no tokenizer."""
-        checkpoint = self.checkpoint(source)
-        if checkpoint.tokenizer is None:
-            return typed_inputs(text)
-        return checkpoint.encode(text.text, pair=text.pair or None, target=text.target or None)
+        held = self._inputs.get((source, text))
+        if held is None:
+            checkpoint = self.checkpoint(source)
+            if checkpoint.tokenizer is None and checkpoint.config is not None:
+                held = typed_inputs(checkpoint.config, text)
+            else:
+                held = checkpoint.encode(text.text, pair=text.pair or None, target=text.target or None)
+            self._inputs.put((source, text), held, 1)
+        return held
+
+    def tokens(self, source: Source, text: InputText) -> Tokens:
+        """The tokens of a text in the stacks that read it."""
+        inputs = self.inputs(source, text)
+        has_encoder = any(site.site.startswith("encoder") for site in self.checkpoint(source).info.sites)
+        return Tokens(
+            source=source,
+            inputs=text,
+            encoder=inputs.tokens if has_encoder else None,
+            decoder=inputs.decoder_tokens if has_encoder else inputs.tokens,
+        )
 
     def trace(self, query: TraceQuery, cancel: CancelToken, progress: Progress) -> Trace:
         """The forward pass over a text, run once and kept."""
@@ -80,31 +96,16 @@ class Engine:
 
     def close(self) -> None:
         """Let go of everything that is held."""
-        for cache in (self._traces, self._models, self._checkpoints):
+        for cache in (self._traces, self._models, self._inputs, self._checkpoints):
             cache.clear()
 
 
-def typed_inputs(text: InputText) -> Inputs:
-    """Ids typed by hand, in the decoder's field too. Raises TraceError naming what is not an id."""
+def typed_inputs(config: ModelConfig, text: InputText) -> Inputs:
+    """Ids typed by hand, in the decoder's field too. Raises TokenizerError naming what is not an id of the model."""
+    from core_model.tokenize.typed_ids import TypedIds
     from core_model.trace import Inputs
 
-    tokens, target = _typed_ids(text.text), _typed_ids(text.target) if text.target else None
+    stacks = list(config.stacks.values())
+    tokens = TypedIds(stacks[0].embedding.vocab_size).encode(text.text)
+    target = TypedIds(stacks[-1].embedding.vocab_size).encode(text.target) if len(stacks) > 1 and text.target else None
     return Inputs(ids=tokens.ids, tokens=tokens, decoder_ids=target.ids if target else None, decoder_tokens=target)
-
-
-def _typed_ids(text: str) -> Encoding:
-    words = text.replace(",", " ").split()
-    for word in words:
-        if not word.isascii() or not word.isdigit():
-            raise TraceError(
-                f"{word!r} is not a token id: this model has no tokenizer, so type whole numbers, like 5 17 2"
-            )
-    n = len(words)
-    return Encoding(
-        ids=tuple(int(word) for word in words),
-        texts=tuple(words),
-        offsets=(None,) * n,
-        type_ids=(0,) * n,
-        special=(False,) * n,
-        sequence=(0,) * n,
-    )

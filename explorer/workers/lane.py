@@ -112,13 +112,15 @@ class Lane:
             return self._running
 
     def _run(self, job: _Job) -> Outcome:
+        failed = job.query.failed
         try:
             job.cancel.check()
             result = self._answer(job.query, job.cancel, job.note_progress)
         except Cancelled as error:
-            result = Problem(message=str(error), details="", is_cancelled=True)
+            result = Problem(what=failed, message=str(error), is_cancelled=True)
         except CoreError as error:
-            result = Problem(message=str(error), details=traceback.format_exc())
+            result = Problem(what=failed, message=str(error), details=traceback.format_exc())
         except Exception as error:
-            result = Problem(message=f"{type(error).__name__}: {error}", details=traceback.format_exc(), is_bug=True)
+            text = f"{type(error).__name__}: {error}"
+            result = Problem(what=failed, message=text, details=traceback.format_exc(), is_bug=True)
         return Outcome(slot=job.slot, query=job.query, result=result)

@@ -1,0 +1,118 @@
+"""Commands as Qt's actions: in the menus, behind shortcuts, on buttons."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication, QObject, Slot
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
+
+from explorer.actions.command import Command
+from explorer.actions.commands import CHANGING_COMMANDS, COMMANDS, MENUS
+from explorer.actions.desk import Desk
+from explorer.theme.icons import icon
+
+
+class CommandAction(QAction):
+    """Runs one command on the desk."""
+
+    def __init__(self, command: Command, desk: Desk, parent: QObject) -> None:
+        super().__init__(QCoreApplication.translate("Command", command.title), parent)
+        self.command = command
+        self._desk = desk
+        keys = command.shortcut.split("|") if command.shortcut else []
+        self.setShortcuts([QKeySequence(key) for key in keys])
+        if command.icon:
+            self.setIcon(icon(command.icon))
+        self.setIconVisibleInMenu(False)
+        shown = QKeySequence(keys[0]).toString(QKeySequence.SequenceFormat.NativeText) if keys else ""
+        tooltip = QCoreApplication.translate("Command", command.tooltip)
+        self.setToolTip(f"{tooltip} ({shown})" if shown else tooltip)
+        self.setStatusTip(tooltip)
+        self.setCheckable(command.is_checked is not None)
+        self.triggered.connect(self._on_triggered)
+
+    def refresh(self) -> None:
+        """Read the state: may it run, does it bear a mark."""
+        self.setEnabled(self.command.is_enabled(self._desk))
+        if self.command.is_checked is not None:
+            self.setChecked(self.command.is_checked(self._desk))
+
+    @Slot()
+    def _on_triggered(self) -> None:
+        self.command.run(self._desk)
+        self.refresh()
+
+
+class ChangingMenu(QMenu):
+    """A submenu whose rows are made when it opens."""
+
+    def __init__(self, menu: str, title: str, desk: Desk, parent: QWidget) -> None:
+        super().__init__(QCoreApplication.translate("Command", title), parent)
+        self._rows = CHANGING_COMMANDS[menu, title]
+        self._desk = desk
+        self.setToolTipsVisible(True)
+        self.aboutToShow.connect(self._on_about_to_show)
+
+    @Slot()
+    def _on_about_to_show(self) -> None:
+        for action in self.actions():
+            self.removeAction(action)
+            action.deleteLater()
+        for number, command in enumerate(self._rows(self._desk), start=1):
+            action = CommandAction(command, self._desk, self)
+            action.setText(f"&{number} {action.text()}" if number < 10 else action.text())
+            action.refresh()
+            self.addAction(action)
+        if self.isEmpty():
+            self.addAction(QCoreApplication.translate("Command", "None yet")).setEnabled(False)
+
+
+class ActionTable(QObject):
+    """Every command of the table as an action of the window."""
+
+    def __init__(self, desk: Desk, window: QWidget) -> None:
+        super().__init__(window)
+        self._desk = desk
+        self._window = window
+        self._actions = {command.key: CommandAction(command, desk, self) for command in COMMANDS}
+        window.addActions(list(self._actions.values()))
+
+    def __getitem__(self, key: str) -> CommandAction:
+        return self._actions[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._actions
+
+    def refresh(self) -> None:
+        for action in self._actions.values():
+            action.refresh()
+
+    def fill(self, bar: QMenuBar) -> None:
+        """Make the menus that have a row, in their order."""
+        for name in MENUS:
+            commands = [command for command in COMMANDS if command.menu == name]
+            if commands:
+                self._fill_menu(bar.addMenu(QCoreApplication.translate("Command", name)), name, commands)
+
+    def changing_menu(self, menu: str, title: str) -> ChangingMenu:
+        """A submenu that changes with the state, for a menu or a button."""
+        return ChangingMenu(menu, title, self._desk, self._window)
+
+    def _fill_menu(self, menu: QMenu, name: str, commands: list[Command]) -> None:
+        menu.setToolTipsVisible(True)
+        menu.aboutToShow.connect(self.refresh)
+        submenus: dict[str, QMenu] = {}
+        for number, group in enumerate(dict.fromkeys(command.group for command in commands)):
+            if number:
+                menu.addSeparator()
+            for command in (command for command in commands if command.group == group):
+                target = menu
+                if command.submenu:
+                    if command.submenu not in submenus:
+                        title = QCoreApplication.translate("Command", command.submenu)
+                        submenus[command.submenu] = menu.addMenu(title)
+                    target = submenus[command.submenu]
+                target.addAction(self._actions[command.key])
+            for at_menu, title in CHANGING_COMMANDS:
+                if at_menu == name and number == 0:
+                    menu.addMenu(self.changing_menu(name, title))

@@ -1,0 +1,186 @@
+"""Composition root: what is built, in which order, and how it is taken down.
+
+Start-up: application, log and fault hooks, settings, window; the window is painted; then the lanes start, and torch is
+imported on their threads. Shutdown: timers, tokens, lanes with a bound, settings, docks, one collection, quit.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QEventLoop, QObject, Qt, QTimer, Slot
+from PySide6.QtWidgets import QApplication
+
+from explorer.collector import Collector
+from explorer.controller import Controller
+from explorer.faults import FaultHooks, start_log
+from explorer.main_window import MainWindow
+from explorer.samples import Sample, bundled_samples
+from explorer.settings.remember import settings_of, state_of
+from explorer.settings.schema import Settings
+from explorer.settings.store import APPLICATION, SettingsStore, settings_path
+from explorer.state.app_state import AppState, InputText, Notice
+from explorer.state.moves import add_notice, open_source
+from explorer.state.queries import LaneName
+from explorer.state.store import Store
+from explorer.theme.manager import ThemeChoice, ThemeManager
+from explorer.workers.bridge import Bridge
+from explorer.workers.engine import Engine
+from explorer.workers.lane import Lane
+
+_LANE_PATIENCE = 5.0
+"""Seconds that a lane may take to reach its next check when the window closes."""
+_SAVE_MS = 1000
+_LOG = logging.getLogger(__name__)
+
+
+def make_application(arguments: Sequence[str]) -> QApplication:
+    """Qt's application object; the environment decides the platform."""
+    application = QApplication(list(arguments))
+    application.setApplicationName(APPLICATION)
+    application.setApplicationDisplayName("Transformer Explorer")
+    return application
+
+
+def run(open_path: Path | None = None) -> int:
+    """Show the window until it is closed; return the exit status."""
+    application = make_application(sys.argv[:1])
+    store = SettingsStore(settings_path())
+    settings, trouble = store.load()
+    explorer = build(application, settings, keeper=store)
+    try:
+        start_log()
+    except OSError as error:
+        explorer.tell(f"There is no log of this session: {error}")
+    if trouble:
+        explorer.tell(trouble)
+    hooks = FaultHooks(explorer.faults.deliver)
+    collector = Collector()
+    explorer.start_when_painted(open_path)
+    explorer.window.show()
+    status = application.exec()
+    explorer.close()
+    hooks.remove()
+    collector.close()
+    return status
+
+
+def build(
+    application: QApplication,
+    settings: Settings,
+    *,
+    keeper: SettingsStore | None = None,
+    engine: Engine | None = None,
+    samples: Sequence[Sample] | None = None,
+) -> Explorer:
+    """Everything wired, nothing shown or started. Without a `keeper` nothing is written on closing."""
+    themes = ThemeManager(application, ThemeChoice(settings.theme))
+    return Explorer(
+        themes,
+        settings,
+        keeper=keeper,
+        engine=engine or Engine(),
+        samples=bundled_samples() if samples is None else samples,
+    )
+
+
+class Explorer(QObject):
+    """The running application."""
+
+    def __init__(
+        self,
+        themes: ThemeManager,
+        settings: Settings,
+        *,
+        keeper: SettingsStore | None,
+        engine: Engine,
+        samples: Sequence[Sample],
+    ) -> None:
+        super().__init__()
+        self._keeper = keeper
+        self._samples = tuple(samples)
+        self._engine = engine
+        self._is_open = True
+        self._first: Path | None = None
+        self.faults = Bridge(self)
+        self.faults.arrived.connect(self._on_faults_arrived, Qt.ConnectionType.QueuedConnection)
+        self.store = Store(state_of(settings))
+        bridge = Bridge(self)
+        names: tuple[LaneName, ...] = ("interactive", "io")
+        lanes = {name: Lane(name, engine.answer, bridge.deliver) for name in names}
+        self.controller = Controller(self.store, lanes, bridge, self)
+        self.window = MainWindow(self.store, self.controller, themes, self._samples, settings.window)
+        self.window.closed.connect(self.close)
+        self._saving = QTimer(self, interval=_SAVE_MS, singleShot=True)
+        self._saving.timeout.connect(self._on_saving_timeout)
+        self.store.watch(self._on_store_changed)
+
+    def start_when_painted(self, path: Path | None) -> None:
+        """Start as soon as the window has been on screen once."""
+        self._first = path
+        self.window.first_painted.connect(self._on_window_first_painted, Qt.ConnectionType.QueuedConnection)
+
+    def start(self, path: Path | None = None, inputs: InputText | None = None) -> None:
+        """Start the lanes, with a checkpoint, or with the first sample when none is named."""
+        if path is not None:
+            text = inputs or InputText(text=self._samples[0].text if self._samples else "")
+            self.store.settle(open_source(path, inputs=text))
+        elif self._samples:
+            self.store.settle(self._samples[0].opening)
+        self.controller.start()
+
+    def wait_until_idle(self, seconds: float) -> bool:
+        """Run the event loop until every answer is drawn; False when that took longer than `seconds`."""
+        loop = QEventLoop()
+        self.controller.idle_changed.connect(loop.quit)
+        QTimer.singleShot(round(seconds * 1000), loop, loop.quit)
+        if not self.controller.is_idle:
+            loop.exec()
+        self.controller.idle_changed.disconnect(loop.quit)
+        return self.controller.is_idle
+
+    def tell(self, text: str) -> None:
+        """A warning for the person."""
+        self.store.settle(add_notice(Notice(severity="warning", text=text)))
+
+    @Slot()
+    def close(self) -> None:
+        """Take everything down, in order; once."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._saving.stop()
+        if not self.controller.close(_LANE_PATIENCE):
+            _LOG.warning("a lane was still busy %s s after it was told to stop", _LANE_PATIENCE)
+        self._save()
+        self._engine.close()
+        self.window.close()
+        self.window.deleteLater()
+
+    def _save(self) -> None:
+        if self._keeper is None:
+            return
+        try:
+            self._keeper.save(settings_of(self.store.state, self.window.remembered()))
+        except OSError as error:
+            _LOG.error("settings cannot be saved: %s", error)
+
+    @Slot()
+    def _on_window_first_painted(self) -> None:
+        self.start(self._first)
+
+    @Slot(object)
+    def _on_faults_arrived(self, notice: Notice) -> None:
+        self.store.settle(add_notice(notice))
+
+    @Slot()
+    def _on_saving_timeout(self) -> None:
+        self._save()
+
+    def _on_store_changed(self, new: AppState, old: AppState) -> None:
+        """Remember choices soon after they are made, not only on closing."""
+        if any(getattr(new, name) != getattr(old, name) for name in ("display", "layout", "recent")):
+            self._saving.start()

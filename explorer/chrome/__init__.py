@@ -1,0 +1,1 @@
+"""What surrounds the panels: their hosts and docks, the bars, the palette."""

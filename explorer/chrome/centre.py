@@ -1,0 +1,85 @@
+"""The centre of the window: one panel at a time, chosen by tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+
+from explorer.chrome.panel_host import PanelHost
+from explorer.state.app_state import LayoutName
+from explorer.theme.metrics import SPACE_2, SPACE_3
+
+
+class Centre(QWidget):
+    """Tabs of the layout's centre panels; below them the controls of the chosen one, then the panel."""
+
+    tab_changed = Signal()
+
+    def __init__(self, hosts: Mapping[str, PanelHost], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._hosts = dict(hosts)
+        self._keys: list[str] = []
+        self._tabs = QTabBar(self, drawBase=False, expanding=False)
+        self._tabs.currentChanged.connect(self._on_tabs_current_changed)
+        self._pages = QStackedWidget(self)
+        for host in hosts.values():
+            self._pages.addWidget(_Page(host))
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self._tabs)
+        layout.addWidget(self._pages, 1)
+
+    @property
+    def current(self) -> PanelHost | None:
+        """The panel on screen."""
+        index = self._tabs.currentIndex()
+        return self._hosts[self._keys[index]] if 0 <= index < len(self._keys) else None
+
+    def show_layout(self, layout: LayoutName) -> None:
+        """Offer the centre panels of a layout, the first on screen."""
+        self._tabs.blockSignals(True)
+        while self._tabs.count():
+            self._tabs.removeTab(0)
+        self._keys = [key for key, host in self._hosts.items() if layout in host.spec.layouts]
+        for number, key in enumerate(self._keys, start=1):
+            self._tabs.addTab(self._hosts[key].spec.title)
+            self._tabs.setTabToolTip(number - 1, f"{self._hosts[key].spec.tooltip} ({number})")
+        self._tabs.blockSignals(False)
+        self._on_tabs_current_changed(self._tabs.currentIndex())
+
+    def show_tab(self, index: int) -> None:
+        """Show the tab of that number, counted from 0; nothing when there is none."""
+        if index < len(self._keys):
+            self._tabs.setCurrentIndex(index)
+
+    def show_panel(self, key: str) -> None:
+        """Show one of the panels that this layout has."""
+        if key in self._keys:
+            self._tabs.setCurrentIndex(self._keys.index(key))
+
+    @Slot(int)
+    def _on_tabs_current_changed(self, index: int) -> None:
+        if 0 <= index < len(self._keys):
+            self._pages.setCurrentIndex(list(self._hosts).index(self._keys[index]))
+        self.tab_changed.emit()
+
+
+class _Page(QWidget):
+    """A panel below its controls."""
+
+    def __init__(self, host: PanelHost) -> None:
+        super().__init__()
+        controls = QHBoxLayout()
+        controls.setContentsMargins(SPACE_3, SPACE_2, SPACE_3, 0)
+        controls.setSpacing(SPACE_3)
+        for widget in host.panel.controls():
+            controls.addWidget(widget)
+        controls.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addLayout(controls)
+        layout.addWidget(host, 1)

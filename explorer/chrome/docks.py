@@ -1,0 +1,106 @@
+"""Docks around the centre: where each panel stands in each layout, kept and brought back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+
+from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+
+from explorer.chrome.panel_host import PanelHost
+from explorer.panels.panel import Area
+from explorer.state.app_state import LayoutName
+from explorer.widgets.panel_frame import PanelFrame
+
+_SIDES: dict[Area, Qt.DockWidgetArea] = {
+    "left": Qt.DockWidgetArea.LeftDockWidgetArea,
+    "right": Qt.DockWidgetArea.RightDockWidgetArea,
+    "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
+}
+_SIDE_WIDTH = 272
+_STATE_VERSION = 1
+
+
+class Docks:
+    """One dock a panel, in the window it is given. Left and right docks reach down to the bottom ones."""
+
+    def __init__(self, window: QMainWindow, hosts: Mapping[str, PanelHost]) -> None:
+        self._window = window
+        self._hosts = hosts
+        self._docks = {key: self._dock(host) for key, host in hosts.items()}
+        window.setDockNestingEnabled(True)
+        window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
+        window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
+
+    def is_open(self, key: str) -> bool:
+        return not self._docks[key].isHidden()
+
+    def open(self, key: str) -> None:
+        """Show a panel, before those that share its place."""
+        self._docks[key].show()
+        self._docks[key].raise_()
+
+    def toggle(self, key: str) -> None:
+        if self.is_open(key):
+            self._docks[key].close()
+        else:
+            self.open(key)
+
+    def arrange(self, layout: LayoutName) -> None:
+        """Put every panel in its first place."""
+        for key, dock in self._docks.items():
+            self._window.removeDockWidget(dock)
+            dock.setFloating(False)
+            self._window.addDockWidget(_SIDES[self._hosts[key].spec.area], dock)
+            dock.setVisible(layout in self._hosts[key].spec.layouts)
+        for area in ("left", "right"):
+            shown = [dock for key, dock in self._docks.items() if self._is_in(key, area, layout)]
+            self._window.resizeDocks(shown, [_SIDE_WIDTH] * len(shown), Qt.Orientation.Horizontal)
+
+    def save(self) -> str:
+        """The arrangement as text, for `restore`."""
+        return base64.b64encode(self._window.saveState(_STATE_VERSION).data()).decode("ascii")
+
+    def restore(self, saved: str) -> bool:
+        """Bring an arrangement back; False when it is none of ours."""
+        try:
+            state = base64.b64decode(saved, validate=True)
+        except (binascii.Error, ValueError):
+            return False
+        return bool(saved) and self._window.restoreState(QByteArray(state), _STATE_VERSION)
+
+    def _is_in(self, key: str, area: str, layout: LayoutName) -> bool:
+        spec = self._hosts[key].spec
+        return spec.area == area and layout in spec.layouts
+
+    def _dock(self, host: PanelHost) -> QDockWidget:
+        dock = QDockWidget(host.spec.title, self._window)
+        dock.setObjectName(f"dock_{host.spec.key}")
+        dock.setWidget(host)
+        dock.setTitleBarWidget(_title_row(host, dock))
+        return dock
+
+
+def _title_row(host: PanelHost, dock: QDockWidget) -> QWidget:
+    """The panel's title with its own controls; moving it moves the dock."""
+    row = PanelFrame(host.spec.title, dock)
+    for control in host.panel.controls():
+        row.add_control(control)
+    for action in (_floating(dock), _closing(dock)):
+        row.add_menu_action(action)
+    return row
+
+
+def _floating(dock: QDockWidget) -> QAction:
+    action = QAction(dock.tr("Float or dock"), dock)
+    action.triggered.connect(lambda: dock.setFloating(not dock.isFloating()))
+    return action
+
+
+def _closing(dock: QDockWidget) -> QAction:
+    action = QAction(dock.tr("Close"), dock)
+    action.triggered.connect(dock.close)
+    return action

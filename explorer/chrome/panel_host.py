@@ -1,0 +1,149 @@
+"""One panel with what every panel needs: its four states, its answer, the view function between the two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from explorer.actions.commands import command
+from explorer.panels.panel import Panel, PanelSpec
+from explorer.state.app_state import AppState, Display
+from explorer.state.outcome import Problem
+from explorer.theme.manager import ThemeManager
+from explorer.widgets.state_page import StatePage
+
+
+class PanelHost(QWidget):
+    """Presents the answers of a panel's slot, see explorer.controller.Presenter."""
+
+    visibility_changed = Signal(bool)
+    picture_changed = Signal()
+    stop_requested = Signal()
+
+    def __init__(self, spec: PanelSpec, themes: ThemeManager, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.spec = spec
+        self.panel: Panel = spec.factory(themes)
+        self._state = AppState()
+        self._result: Any = None
+        self._detail: Any = None
+        self._drawn_with: Display | None = None
+        self._picture: Any = None
+        self._action = ""
+        self._page = StatePage(themes, self.panel, self)
+        self._page.action_triggered.connect(self._on_page_action_triggered)
+        self._page.cancel_requested.connect(self.stop_requested)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._page)
+        if spec.query is None:
+            self._page.show_content()
+
+    @property
+    def picture(self) -> Any:
+        """The whole picture on screen, None when there is none; a detail laid over it does not count."""
+        return self._picture
+
+    def show_state(self, state: AppState) -> None:
+        """Tell the panel, and draw the same answer anew where it is to look different."""
+        self._state = state
+        if self._picture is not None and state.display != self._drawn_with:
+            self._draw()
+        self.panel.show_state(state)
+
+    def show_nothing(self) -> None:
+        self._forget()
+        text, self._action = self.spec.empty
+        self._page.show_empty(text, command(self._action).title if self._action else "")
+
+    def show_waiting(self) -> None:
+        if self._picture is None:
+            self._page.show_working(self.tr("Working"))
+        else:
+            self._page.show_content()
+            self.panel.set_stale(True)
+
+    def show_progress(self, fraction: float | None) -> None:
+        self._page.show_progress(fraction)
+
+    def show_result(self, result: Any) -> None:
+        if result is not self._result:
+            self._result, self._detail = result, None
+            self._draw()
+        self.panel.set_stale(False)
+        self._page.show_content()
+
+    def show_problem(self, problem: Problem) -> None:
+        self._forget()
+        if problem.is_cancelled:
+            self._action = "retry"
+            self._page.show_error(self.tr("Stopped"), action=command("retry").title)
+            return
+        self._action = ""
+        what = self.tr("{what}: a fault of this program").format(what=problem.what) if problem.is_bug else problem.what
+        self._page.show_error(what, problem.message, details=problem.details)
+
+    def lay_over(self, detail: Any) -> None:
+        """Draw the answer of the detail query over the whole picture; None takes it away."""
+        if detail is self._detail or self._picture is None:
+            return
+        self._detail = detail
+        if detail is None:
+            self.panel.draw(self._picture)
+        else:
+            self._draw_detail()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.visibility_changed.emit(True)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.visibility_changed.emit(False)
+
+    def _draw(self) -> None:
+        assert self.spec.view is not None
+        self._drawn_with = self._state.display
+        self._picture = self.spec.view(self._result, self._state)
+        self.panel.draw(self._picture)
+        if self._detail is not None:
+            self._draw_detail()
+        self.picture_changed.emit()
+
+    def _draw_detail(self) -> None:
+        assert self.spec.detail_view is not None
+        self.panel.draw(self.spec.detail_view(self._detail, self._picture, self._state))
+
+    def _forget(self) -> None:
+        if self._picture is not None:
+            self._result = self._detail = self._picture = None
+            self.picture_changed.emit()
+
+    @Slot()
+    def _on_page_action_triggered(self) -> None:
+        self.panel.command_requested.emit(self._action)
+
+
+class DetailPresenter:
+    """Lays the answers of a panel's detail query over the host's picture."""
+
+    def __init__(self, host: PanelHost) -> None:
+        self._host = host
+
+    def show_nothing(self) -> None:
+        self._host.lay_over(None)
+
+    def show_waiting(self) -> None:
+        """The last detail stays on screen: it is still true, only elsewhere than where one looks now."""
+
+    def show_progress(self, fraction: float | None) -> None:
+        """The whole picture is there to look at meanwhile."""
+
+    def show_result(self, result: Any) -> None:
+        self._host.lay_over(result)
+
+    def show_problem(self, problem: Problem) -> None:
+        self._host.show_problem(problem)

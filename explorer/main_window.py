@@ -1,0 +1,265 @@
+"""The window: panels in docks and at the centre, bars around them. It wires and arranges; it decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, Qt, QUrl, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent
+from PySide6.QtWidgets import QFileDialog, QMainWindow, QMessageBox, QToolBar, QToolButton, QVBoxLayout, QWidget
+
+from core_model.errors import CoreError
+from explorer.about import about_text
+from explorer.actions.commands import command, commands_now
+from explorer.actions.desk import Desk
+from explorer.actions.qt_actions import ActionTable
+from explorer.chrome.centre import Centre
+from explorer.chrome.docks import Docks
+from explorer.chrome.dropping import drop_move
+from explorer.chrome.palette import CommandPalette
+from explorer.chrome.panel_host import DetailPresenter, PanelHost
+from explorer.chrome.status_line import StatusLine
+from explorer.chrome.top_bar import TopBar
+from explorer.chrome.welcome_bar import WelcomeBar
+from explorer.controller import Controller
+from explorer.faults import log_path
+from explorer.panels.registry import PANELS
+from explorer.samples import Sample
+from explorer.settings.schema import WindowSettings
+from explorer.state.app_state import AppState, LayoutName, Notice
+from explorer.state.moves import Move, add_notice, set_layout
+from explorer.state.store import Store
+from explorer.theme.manager import ThemeChoice, ThemeManager
+from explorer.viewmodels.source_line import source_line
+from explorer.widgets.notification_bar import NotificationBar
+
+_FIRST_SIZE = 1440, 900
+_LEAST_SIZE = 900, 600
+
+
+class MainWindow(QMainWindow):
+    """Everything the person sees. Commands reach it through explorer.actions.desk.Window."""
+
+    first_painted = Signal()
+    closed = Signal()
+
+    def __init__(
+        self,
+        store: Store,
+        controller: Controller,
+        themes: ThemeManager,
+        samples: Sequence[Sample],
+        remembered: WindowSettings,
+    ) -> None:
+        super().__init__()
+        self._store = store
+        self._controller = controller
+        self._themes = themes
+        self._arrangements = dict(remembered.docks)
+        self._is_painted = False
+        self._hosts = {spec.key: PanelHost(spec, themes) for spec in PANELS}
+        self._desk = Desk(store=store, controller=controller, window=self)
+        self._actions = ActionTable(self._desk, self)
+        self._actions.fill(self.menuBar())
+        self._build_bars(samples)
+        self._build_panels()
+        self._wire()
+        self.setWindowTitle("Transformer Explorer")
+        self.setMinimumSize(*_LEAST_SIZE)
+        self.resize(*_FIRST_SIZE)
+        self.setAcceptDrops(True)
+        self.restoreGeometry(QByteArray.fromBase64(remembered.geometry.encode("ascii")))
+        self._arrange(store.state.layout)
+        self._show_state(store.state)
+
+    # -- what commands ask for -----------------------------------------------------------------------------------------
+
+    def ask_for_file(self) -> Path | None:
+        kinds = self.tr("Checkpoints (*.safetensors *.json);;All files (*)")
+        name, _ = QFileDialog.getOpenFileName(self, self.tr("Open a checkpoint"), self._start_folder(), kinds)
+        return Path(name) if name else None
+
+    def ask_for_folder(self) -> Path | None:
+        name = QFileDialog.getExistingDirectory(self, self.tr("Open a checkpoint folder"), self._start_folder())
+        return Path(name) if name else None
+
+    def focus_text(self) -> None:
+        self._top_bar.focus_text()
+
+    def show_panel(self, key: str) -> None:
+        if self._hosts[key].spec.area == "centre":
+            self._centre.show_panel(key)
+        else:
+            self._docks.open(key)
+
+    def toggle_panel(self, key: str) -> None:
+        self._docks.toggle(key)
+
+    def is_panel_open(self, key: str) -> bool:
+        return self._docks.is_open(key)
+
+    def show_layout(self, layout: LayoutName) -> None:
+        self._store.settle(set_layout(layout))
+
+    def reset_layout(self) -> None:
+        self._docks.arrange(self._store.state.layout)
+
+    def show_centre_tab(self, index: int) -> None:
+        self._centre.show_tab(index)
+
+    def zoom(self, step: int) -> None:
+        if host := self._centre.current:
+            host.panel.zoom(step)
+
+    def show_palette(self) -> None:
+        CommandPalette(commands_now(self._desk), self._desk, self._themes, self).open_over(self)
+
+    def show_about(self) -> None:
+        QMessageBox.about(self, self.tr("About Transformer Explorer"), about_text())
+
+    def show_log(self) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(log_path().parent)))
+
+    # -- what the application asks for ---------------------------------------------------------------------------------
+
+    def host(self, key: str) -> PanelHost:
+        """The host of a panel: its picture is what is on screen."""
+        return self._hosts[key]
+
+    def remembered(self) -> WindowSettings:
+        """Where the window and its docks stand."""
+        self._arrangements[self._store.state.layout] = self._docks.save()
+        geometry = self.saveGeometry().toBase64().toStdString()
+        return WindowSettings(geometry=geometry, docks=dict(self._arrangements))
+
+    # -- Qt ------------------------------------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._is_painted:
+            self._is_painted = True
+            self.first_painted.emit()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        event.accept()
+        self.closed.emit()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        path = next(Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile())
+        event.acceptProposedAction()
+        try:
+            self._store.apply(drop_move(path, self._store.state))
+        except CoreError as error:
+            self._store.settle(add_notice(Notice(severity="warning", text=str(error))))
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _build_bars(self, samples: Sequence[Sample]) -> None:
+        self._top_bar = TopBar(self._themes, self._open_button(), self)
+        keys = ("open_folder", "layout_train")
+        self._welcome = WelcomeBar(samples, [self._actions[key] for key in keys if key in self._actions], self)
+        self._notifications = NotificationBar(self._themes, self)
+        rows = QWidget(self)
+        column = QVBoxLayout(rows)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for bar in (self._top_bar, self._welcome, self._notifications):
+            column.addWidget(bar)
+        toolbar = QToolBar(self.tr("Model and text"), self, movable=False, floatable=False)
+        toolbar.setObjectName("toolbar_top")
+        toolbar.toggleViewAction().setEnabled(False)
+        toolbar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        toolbar.addWidget(rows)
+        self.addToolBar(toolbar)
+        self._status = StatusLine(self)
+        self.statusBar().addWidget(self._status, 1)
+        self.statusBar().setSizeGripEnabled(False)
+
+    def _open_button(self) -> QToolButton:
+        button = QToolButton(self, popupMode=QToolButton.ToolButtonPopupMode.MenuButtonPopup)
+        button.setDefaultAction(self._actions["open_folder"])
+        button.setText(self.tr("Open"))
+        return button
+
+    def _build_panels(self) -> None:
+        centre = {key: host for key, host in self._hosts.items() if host.spec.area == "centre"}
+        self._centre = Centre(centre, self)
+        self.setCentralWidget(self._centre)
+        self._docks = Docks(self, {key: host for key, host in self._hosts.items() if key not in centre})
+
+    def _wire(self) -> None:
+        for key, host in self._hosts.items():
+            host.panel.intended.connect(self._on_intended)
+            host.panel.noticed.connect(self._on_noticed)
+            host.panel.command_requested.connect(self._on_command_requested)
+            host.stop_requested.connect(self._controller.cancel)
+            if host.spec.query is not None:
+                self._controller.present(key, host.spec.query, host)
+                host.visibility_changed.connect(self._on_host_visibility_changed)
+            if host.spec.detail is not None:
+                self._controller.present(f"{key}.detail", host.spec.detail, DetailPresenter(host))
+            host.picture_changed.connect(self._on_host_picture_changed)
+        self._top_bar.intended.connect(self._on_intended)
+        for bar in (self._top_bar, self._status):
+            bar.command_requested.connect(self._on_command_requested)
+        self._controller.progressed.connect(self._status.show_running)
+        self._centre.tab_changed.connect(self._on_host_picture_changed)
+        self._store.watch(self._on_store_changed)
+
+    def _start_folder(self) -> str:
+        recent = self._store.state.recent
+        return str(recent[0].parent) if recent else str(Path.home())
+
+    def _arrange(self, layout: LayoutName) -> None:
+        self._centre.show_layout(layout)
+        if not self._docks.restore(self._arrangements.get(layout, "")):
+            self._docks.arrange(layout)
+
+    def _show_state(self, state: AppState) -> None:
+        for host in self._hosts.values():
+            host.show_state(state)
+        for bar in (self._top_bar, self._status, self._welcome):
+            bar.show_state(state)
+        self._actions.refresh()
+        self._on_host_picture_changed()
+
+    @Slot(object, object)
+    def _on_store_changed(self, new: AppState, old: AppState) -> None:
+        if new.display.theme != old.display.theme:
+            self._themes.set_choice(ThemeChoice(new.display.theme))
+        if new.layout != old.layout:
+            self._arrangements[old.layout] = self._docks.save()
+            self._arrange(new.layout)
+        for notice in new.notices[len(old.notices) :]:
+            self._notifications.show_message(notice.severity, notice.text, notice.details)
+        self._show_state(new)
+
+    @Slot(object)
+    def _on_intended(self, move: Move) -> None:
+        self._store.apply(move)
+
+    @Slot(object)
+    def _on_noticed(self, move: Move) -> None:
+        self._store.settle(move)
+
+    @Slot(str)
+    def _on_command_requested(self, key: str) -> None:
+        command(key).run(self._desk)
+
+    @Slot(bool)
+    def _on_host_visibility_changed(self, is_visible: bool) -> None:
+        host = self.sender()
+        assert isinstance(host, PanelHost)
+        self._controller.set_visible(host.spec.key, is_visible)
+        if host.spec.detail is not None:
+            self._controller.set_visible(f"{host.spec.key}.detail", is_visible)
+
+    @Slot()
+    def _on_host_picture_changed(self) -> None:
+        host = self._centre.current
+        self._status.show_source(source_line(self._store.state, host.picture if host else None))

@@ -1,0 +1,152 @@
+"""The matrix: one head's attention, cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
+
+from explorer.panels.panel import Panel
+from explorer.plots.heatmap import HeatmapPlot
+from explorer.state.app_state import AppState, Cell, Span, Viewport
+from explorer.state.moves import hover_cell, lock_cell, pick_head, pick_site, set_display, set_viewport
+from explorer.theme.manager import ThemeManager
+from explorer.theme.metrics import SPACE_3
+from explorer.viewmodels.colormap_labels import COLORMAP_LABELS
+from explorer.viewmodels.readout import readout
+from explorer.viewmodels.records import HeatmapPicture
+from explorer.viewmodels.scales import SCALE_LABELS
+from explorer.widgets.cell_card import CellCard
+from explorer.widgets.head_picker import HeadPicker
+
+
+class MatrixPanel(Panel):
+    """Hover previews a cell, a click locks it, Esc frees it; wheel and drag ask for the exact part on screen."""
+
+    def __init__(self, themes: ThemeManager) -> None:
+        super().__init__()
+        self._picture: HeatmapPicture | None = None
+        self._state = AppState()
+        self._plot = HeatmapPlot(themes, self)
+        self._card = CellCard(themes, self)
+        self._site = QComboBox()
+        self._site.setToolTip(self.tr("Attention site: which tokens look at which."))
+        self._heads = HeadPicker()
+        self._heads.setToolTip(self.tr("Layer and head, counted from 0 ([ and ], comma and full stop)."))
+        self._scale = QComboBox()
+        self._scale.setToolTip(self.tr("Colour scale of the weights (S)."))
+        for name, label in SCALE_LABELS.items():
+            self._scale.addItem(label.title, name)
+        self._colormap = QComboBox()
+        self._colormap.setToolTip(self.tr("Colour map."))
+        for name, label in COLORMAP_LABELS.items():
+            self._colormap.addItem(label, name)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(SPACE_3, SPACE_3, SPACE_3, SPACE_3)
+        layout.addWidget(self._plot)
+        self._connect()
+
+    def _connect(self) -> None:
+        self._site.activated.connect(self._on_site_activated)
+        self._heads.head_picked.connect(self._on_heads_head_picked)
+        self._scale.activated.connect(self._on_scale_activated)
+        self._colormap.activated.connect(self._on_colormap_activated)
+        self._plot.cell_hovered.connect(self._on_plot_cell_hovered)
+        self._plot.hover_left.connect(self._on_plot_hover_left)
+        self._plot.cell_clicked.connect(self._on_plot_cell_clicked)
+        self._plot.lock_released.connect(self._on_plot_lock_released)
+        self._plot.view_range_changed.connect(self._on_plot_view_range_changed)
+
+    def controls(self) -> Sequence[QWidget]:
+        return self._site, self._heads, self._scale, self._colormap
+
+    def show_state(self, state: AppState) -> None:
+        self._state = state
+        model, chosen, display = state.current_model, state.selection, state.display
+        sites = model.info.sites if model else ()
+        keys = [site.site for site in sites]
+        if keys != [self._site.itemData(index) for index in range(self._site.count())]:
+            self._site.clear()
+            for site in sites:
+                self._site.addItem(site.site, site.site)
+                self._site.setItemData(self._site.count() - 1, site.label, Qt.ItemDataRole.ToolTipRole)
+        self._site.setCurrentIndex(self._site.findData(chosen.site))
+        self._site.setEnabled(len(sites) > 1)
+        site = model.site(chosen.site or "") if model else None
+        self._heads.setEnabled(site is not None)
+        if site:
+            self._heads.set_sizes(site.n_layers, site.n_heads)
+            self._heads.set_head(chosen.layer, chosen.head)
+        self._scale.setCurrentIndex(self._scale.findData(display.scale))
+        self._colormap.setCurrentIndex(self._colormap.findData(display.colormap))
+        self._mark_cells()
+
+    def draw(self, picture: HeatmapPicture) -> None:
+        self._picture = picture
+        self._plot.set_picture(picture)
+        self._mark_cells()
+
+    def set_stale(self, is_stale: bool) -> None:
+        self._plot.set_stale(is_stale)
+
+    def zoom(self, step: int) -> None:
+        """Closer (1), further (-1) or everything (0)."""
+        {1: self._plot.zoom_in, -1: self._plot.zoom_out, 0: self._plot.reset_view}[step]()
+
+    def _mark_cells(self) -> None:
+        self._plot.set_locked_cell(_pair(self._state.selection.cell))
+        self._plot.set_hovered_cell(_pair(self._state.hover))
+
+    @Slot(int)
+    def _on_site_activated(self, index: int) -> None:
+        self.intended.emit(pick_site(self._site.itemData(index)))
+
+    @Slot(int, int)
+    def _on_heads_head_picked(self, layer: int, head: int) -> None:
+        self.intended.emit(pick_head(layer, head))
+
+    @Slot(int)
+    def _on_scale_activated(self, index: int) -> None:
+        self.intended.emit(set_display(scale=self._scale.itemData(index)))
+
+    @Slot(int)
+    def _on_colormap_activated(self, index: int) -> None:
+        self.intended.emit(set_display(colormap=self._colormap.itemData(index)))
+
+    @Slot(int, int)
+    def _on_plot_cell_hovered(self, query: int, key: int) -> None:
+        self.noticed.emit(hover_cell(Cell(query=query, key=key)))
+        cell = readout(self._picture, query, key) if self._picture else None
+        if cell is None:
+            self._card.hide()
+            return
+        self._card.show_cell(
+            (query, cell.query_text),
+            (key, cell.key_text),
+            cell.weight,
+            cell.rank,
+            self.mapFromGlobal(QCursor.pos()),
+        )
+
+    @Slot()
+    def _on_plot_hover_left(self) -> None:
+        self._card.hide()
+        self.noticed.emit(hover_cell(None))
+
+    @Slot(int, int)
+    def _on_plot_cell_clicked(self, query: int, key: int) -> None:
+        self.intended.emit(lock_cell(Cell(query=query, key=key)))
+
+    @Slot()
+    def _on_plot_lock_released(self) -> None:
+        self.intended.emit(lock_cell(None))
+
+    @Slot(object, object, object)
+    def _on_plot_view_range_changed(self, rows: Span, cols: Span, size: tuple[int, int]) -> None:
+        self.noticed.emit(set_viewport(Viewport(rows=rows, cols=cols, size=size)))
+
+
+def _pair(cell: Cell | None) -> tuple[int, int] | None:
+    return (cell.query, cell.key) if cell else None

@@ -1,0 +1,62 @@
+"""What the program has said since it started, with details."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPlainTextEdit, QSplitter, QToolButton, QVBoxLayout, QWidget
+
+from explorer.panels.panel import Panel
+from explorer.state.app_state import AppState, Notice
+from explorer.theme.fonts import token_font
+from explorer.theme.icons import icon
+from explorer.theme.manager import ThemeManager
+
+_ICONS = {"neutral": "info", "running": "running", "warning": "warning", "error": "error"}
+
+
+class MessagesPanel(Panel):
+    """Newest first; the details of the chosen one beside the list."""
+
+    def __init__(self, themes: ThemeManager) -> None:
+        super().__init__()
+        self._notices: tuple[Notice, ...] = ()
+        self._list = QListWidget(self)
+        self._list.currentRowChanged.connect(self._on_list_current_row_changed)
+        self._details = QPlainTextEdit(self, readOnly=True, placeholderText=self.tr("No details."))
+        self._details.setFont(token_font())
+        self._copy = QToolButton()
+        self._copy.setIcon(icon("copy"))
+        self._copy.setToolTip(self.tr("Copy the message with its details."))
+        self._copy.clicked.connect(self._on_copy_clicked)
+        splitter = QSplitter(self)
+        splitter.addWidget(self._list)
+        splitter.addWidget(self._details)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(splitter)
+
+    def controls(self) -> Sequence[QWidget]:
+        return (self._copy,)
+
+    def show_state(self, state: AppState) -> None:
+        for notice in state.notices[len(self._notices) :]:
+            self._list.insertItem(0, QListWidgetItem(icon(_ICONS[notice.severity]), notice.text))
+            self._list.setCurrentRow(0)
+        self._notices = state.notices
+
+    @property
+    def _chosen(self) -> Notice | None:
+        row = self._list.currentRow()
+        return self._notices[len(self._notices) - 1 - row] if 0 <= row < len(self._notices) else None
+
+    @Slot(int)
+    def _on_list_current_row_changed(self, row: int) -> None:
+        self._details.setPlainText(self._chosen.details if self._chosen else "")
+
+    @Slot()
+    def _on_copy_clicked(self) -> None:
+        if notice := self._chosen:
+            QGuiApplication.clipboard().setText(f"{notice.text}\n\n{notice.details}".strip())

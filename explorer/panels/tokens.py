@@ -1,0 +1,87 @@
+"""The tokens of the text, in the stacks that read it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QGridLayout, QLabel
+
+from explorer.panels.panel import Panel
+from explorer.state.app_state import AppState, Cell
+from explorer.state.moves import hover_cell, lock_cell
+from explorer.theme.fonts import caption_font
+from explorer.theme.manager import ThemeManager
+from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3
+from explorer.widgets.token_strip import TokenStrip
+
+
+class TokensPanel(Panel):
+    """One strip for the queries, and one for the keys where these are other tokens. Hovering lights row and column."""
+
+    def __init__(self, themes: ThemeManager) -> None:
+        super().__init__()
+        self._state = AppState()
+        self._names = QLabel(self.tr("queries")), QLabel(self.tr("keys"))
+        self._queries = TokenStrip(themes, self, wraps=False)
+        self._keys = TokenStrip(themes, self, wraps=False)
+        layout = QGridLayout(self)
+        layout.setContentsMargins(SPACE_3, SPACE_1, SPACE_3, SPACE_2)
+        layout.setHorizontalSpacing(SPACE_3)
+        layout.setVerticalSpacing(SPACE_1)
+        layout.setColumnStretch(1, 1)
+        for row, (name, strip) in enumerate(zip(self._names, (self._queries, self._keys), strict=True)):
+            name.setFont(caption_font())
+            layout.addWidget(name, row, 0)
+            layout.addWidget(strip, row, 1)
+            strip.hover_left.connect(self._on_strip_hover_left)
+        self._queries.token_hovered.connect(self._on_queries_token_hovered)
+        self._queries.token_clicked.connect(self._on_queries_token_clicked)
+        self._keys.token_hovered.connect(self._on_keys_token_hovered)
+        self._keys.token_clicked.connect(self._on_keys_token_clicked)
+
+    def show_state(self, state: AppState) -> None:
+        self._state = state
+        tokens, site = state.current_tokens, state.selection.site
+        if tokens is not None and site is not None:
+            queries, keys = tokens.queries(site), tokens.keys(site)
+            self._queries.set_tokens(queries.texts)
+            self._keys.set_tokens(keys.texts)
+            for widget in (*self._names, self._keys):
+                widget.setVisible(keys is not queries)
+        cell = state.hover or state.selection.cell
+        query, key = (cell.query, cell.key) if cell else (None, None)
+        if self._is_one_strip:
+            self._queries.set_marked(query=query, key=key)
+        else:
+            self._queries.set_marked(query=query)
+            self._keys.set_marked(key=key)
+
+    @property
+    def _is_one_strip(self) -> bool:
+        return self._keys.isHidden()
+
+    def _cell(self, *, query: int | None = None, key: int | None = None) -> Cell:
+        """The cell of a token that is pointed at: with itself in one strip, else with the other token in focus."""
+        focus = self._state.focus or Cell(query=0, key=0)
+        if query is not None:
+            return Cell(query=query, key=query if self._is_one_strip else focus.key)
+        return Cell(query=focus.query, key=key or 0)
+
+    @Slot(int)
+    def _on_queries_token_hovered(self, index: int) -> None:
+        self.noticed.emit(hover_cell(self._cell(query=index)))
+
+    @Slot(int)
+    def _on_queries_token_clicked(self, index: int) -> None:
+        self.intended.emit(lock_cell(self._cell(query=index)))
+
+    @Slot(int)
+    def _on_keys_token_hovered(self, index: int) -> None:
+        self.noticed.emit(hover_cell(self._cell(key=index)))
+
+    @Slot(int)
+    def _on_keys_token_clicked(self, index: int) -> None:
+        self.intended.emit(lock_cell(self._cell(key=index)))
+
+    @Slot()
+    def _on_strip_hover_left(self) -> None:
+        self.noticed.emit(hover_cell(None))

@@ -1,0 +1,29 @@
+"""Which part of the state is remembered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from explorer.settings.schema import Settings, WindowSettings
+from explorer.state.app_state import AppState, Display
+
+
+def state_of(settings: Settings) -> AppState:
+    """The state to start with."""
+    return AppState(
+        display=Display(scale=settings.scale, colormap=settings.colormap, theme=settings.theme),
+        layout=settings.layout,
+        recent=tuple(Path(path) for path in settings.recent),
+    )
+
+
+def settings_of(state: AppState, window: WindowSettings) -> Settings:
+    """What to remember of a state and of where its window stands."""
+    return Settings(
+        theme=state.display.theme,
+        scale=state.display.scale,
+        colormap=state.display.colormap,
+        layout=state.layout,
+        recent=tuple(str(path) for path in state.recent),
+        window=window,
+    )

@@ -1,0 +1,82 @@
+"""One head's attention as the picture that the matrix panel draws and the figure prints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from core_model.results import HeatmapView
+from core_model.sites import ATTENTION_SITES
+from explorer.state.answers import MatrixAnswer
+from explorer.state.app_state import AppState
+from explorer.viewmodels.records import FloatArray, HeatmapPicture
+from explorer.viewmodels.scales import scaled
+
+_CROSS_TITLES = "query: token the decoder reads", "key: token the encoder reads"
+_SELF_TITLES = "query (row)", "key (column)"
+
+
+def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
+    """The whole matrix, exact or pooled, in the scale and colours that the state asks for."""
+    view, display = answer.view, state.display
+    drawn = scaled(view.values, answer.row_peaks, display.scale)
+    row_title, col_title = _CROSS_TITLES if view.site == "decoder.cross" else _SELF_TITLES
+    return HeatmapPicture(
+        values=drawn.values,
+        shape=(len(answer.queries), len(answer.keys)),
+        rows=view.rows,
+        cols=view.cols,
+        levels=drawn.levels,
+        ticks=drawn.ticks,
+        title=f"{ATTENTION_SITES.get(view.site, view.site).capitalize()}, layer {view.layer} head {view.head}",
+        scale_name=drawn.name,
+        note=_note(view),
+        colormap=display.colormap,
+        masked=view.masked if view.masked.any() else None,
+        missing=drawn.left_out,
+        weights=view.values,
+        row_labels=answer.queries.texts,
+        col_labels=answer.keys.texts,
+        row_title=row_title,
+        col_title=col_title,
+        received=_received(view),
+        received_title="mean weight received",
+        identity=(view.site, view.layer, view.head, display.scale, answer.queries, answer.keys),
+    )
+
+
+def matrix_tile(answer: MatrixAnswer, whole: HeatmapPicture, state: AppState) -> HeatmapPicture:
+    """An exact part to lay over the pooled whole, in the whole's own scale."""
+    view = answer.view
+    drawn = scaled(view.values, answer.row_peaks, state.display.scale, has_first_key=view.cols[0] == 0)
+    return replace(
+        whole,
+        values=drawn.values,
+        rows=view.rows,
+        cols=view.cols,
+        note=_note(view),
+        masked=view.masked if view.masked.any() else None,
+        missing=drawn.left_out,
+        weights=view.values,
+        received=None,
+    )
+
+
+def _note(view: HeatmapView) -> str:
+    """Whether a pixel is a cell, or what it is the maximum or mean of."""
+    if view.exact:
+        return "exact cells"
+    height, width = (
+        -(-(stop - start) // n) for (start, stop), n in zip((view.rows, view.cols), view.shape, strict=True)
+    )
+    word = {"max": "maximum", "mean": "mean"}[view.reduce]
+    return f"{word} of up to {height} x {width} cells a pixel; zoom in for exact cells"
+
+
+def _received(view: HeatmapView) -> FloatArray | None:
+    """Mean weight of each key over the queries that may see it; only from exact cells of the whole matrix."""
+    if not view.exact:
+        return None
+    n_seeing = np.maximum(1, (~view.masked).sum(axis=0))
+    return (view.values.sum(axis=0) / n_seeing).astype(np.float32)

@@ -1,0 +1,74 @@
+"""Colour scales of attention weights: what each shows, and its values, ends and ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from explorer.state.app_state import ScaleName
+from explorer.viewmodels.records import BoolArray, FloatArray
+
+LOG_FLOOR: Final = -4.0
+"""Power of ten at the lower end of the log scale; weights below it have its colour, and its tick says so."""
+_LOG_TICKS: Final = ((0.0, "1"), (-1.0, "0.1"), (-2.0, "0.01"), (-3.0, "0.001"), (-4.0, "≤ 0.0001"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleLabel:
+    """What people call a scale and what it does, in one sentence."""
+
+    title: str
+    meaning: str
+
+
+SCALE_LABELS: dict[ScaleName, ScaleLabel] = {
+    "linear": ScaleLabel(title="Linear", meaning="Weights as they are, from 0 to 1."),
+    "log": ScaleLabel(title="Logarithmic", meaning="Powers of ten from 0.0001 to 1, so that small weights show."),
+    "row_max": ScaleLabel(
+        title="Row maximum", meaning="Each row divided by its largest weight, so that every query's choice shows."
+    ),
+    "sink_excluded": ScaleLabel(
+        title="Sink excluded",
+        meaning="The first key, on which many heads rest, is left out; colours end at the largest weight of the rest.",
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scaled:
+    """Weights [r, c] in a drawn scale. `left_out` is true where the scale leaves a cell out."""
+
+    values: FloatArray
+    levels: tuple[float, float]
+    ticks: tuple[tuple[float, str], ...]
+    name: str
+    left_out: BoolArray | None = None
+
+
+def scaled(weights: FloatArray, row_peaks: FloatArray, scale: ScaleName, *, has_first_key: bool = True) -> Scaled:
+    """Weights [r, c] as `scale` draws them. `row_peaks` [r] is the largest weight of each whole row.
+
+    `has_first_key`: the first column of pixels covers the first key.
+    """
+    if scale == "log":
+        values = np.full_like(weights, -np.inf)
+        np.log10(weights, out=values, where=weights > 0)
+        return Scaled(values=values, levels=(LOG_FLOOR, 0.0), ticks=_LOG_TICKS, name="attention weight, log")
+    if scale == "row_max":
+        shares = np.divide(weights, row_peaks[:, None], out=np.zeros_like(weights), where=row_peaks[:, None] > 0)
+        return Scaled(values=shares, levels=(0.0, 1.0), ticks=(), name="share of the row's largest weight")
+    if scale == "sink_excluded":
+        left_out = np.zeros(weights.shape, dtype=np.bool_)
+        left_out[:, : int(has_first_key)] = True
+        peak = float(weights[~left_out].max(initial=0.0)) or 1.0
+        return Scaled(
+            values=weights,
+            levels=(0.0, peak),
+            ticks=(),
+            name="attention weight, linear, first key left out",
+            left_out=left_out,
+        )
+    top = max(1.0, float(weights.max(initial=0.0)))
+    return Scaled(values=weights, levels=(0.0, top), ticks=(), name="attention weight, linear")

@@ -1,0 +1,26 @@
+"""One line that names the source of the picture on screen."""
+
+from __future__ import annotations
+
+from explorer.state.app_state import AppState
+from explorer.viewmodels.records import HeatmapPicture
+from explorer.viewmodels.scales import SCALE_LABELS
+
+
+def source_line(state: AppState, picture: HeatmapPicture | None) -> str:
+    """Model, site, layer and head, scale, and what a pixel is; empty while nothing is shown."""
+    model, chosen = state.current_model, state.selection
+    if model is None:
+        return ""
+    if picture is None or chosen.site is None:
+        return model.info.name
+    low, high = picture.levels
+    ends = "" if state.display.scale == "log" else f" {low:g} to {high:.3g}"
+    parts = (
+        model.info.name,
+        chosen.site,
+        f"L{chosen.layer} H{chosen.head}",
+        f"{SCALE_LABELS[state.display.scale].title.lower()}{ends}",
+        picture.note.partition(";")[0],
+    )
+    return " · ".join(parts)
