@@ -6,10 +6,11 @@ Names and shapes only: nothing is read or allocated.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from core_model.checkpoint.families.family import Assignment, Family, Weights, assignments
+from core_model.checkpoint.families.family import Assignment, NameTable, Weights, assignments
 from core_model.checkpoint.shapes import Shape, tensor_shapes
 from core_model.checkpoint.wording import counted, some_of
 from core_model.config import ModelConfig
@@ -19,8 +20,8 @@ from core_model.config import ModelConfig
 class Match:
     """The outcome, in names of the file; absent tensors by the name they would have there.
 
-    `shapes` are those of our tensors. `misshaped` gives the shapes found and expected. `unused` are weights of a head this
-    model does not use; `tied` are lines such as "lm_head.weight = transformer.wte.weight".
+    `shapes` are those of our tensors. `misshaped` gives the shapes found and expected. `unused` are weights of a head
+    this model does not use; `tied` are lines such as "lm_head.weight = transformer.wte.weight".
     """
 
     assignments: tuple[Assignment, ...]
@@ -56,21 +57,20 @@ class Match:
         return None
 
 
-def match(family: Family, config: ModelConfig, weights: Weights) -> Match:
-    """The family's table for this config, held against the tensors of a file."""
+def match(table: NameTable, config: ModelConfig, weights: Weights) -> Match:
+    """The table for this config, held against the tensors of a file."""
     shapes = tensor_shapes(config)
     n_layers = max(stack.n_layers for stack in config.stacks.values())
-    lines = tuple(_placed(line, weights) for line in assignments(family.rows(config), shapes, n_layers))
-    covered = sorted(name for line in lines for name in line.ours)
-    assert covered == sorted(shapes), f"the table of {family.key} does not name every weight exactly once"
+    lines = tuple(_placed(line, weights) for line in assignments(table.rows(config), shapes, n_layers))
+    _require_complete(lines, shapes)
     used = {name for line in lines for name in line.theirs}
     copies = {name for line in lines for name in line.also}
     others = [short for short in weights.stored if short not in used and short not in copies]
-    unused = _matching(family.unused, others)
-    known = {*unused, *_matching(family.buffers, others)}
+    unused = _matching(table.unused, others)
+    known = {*unused, *_matching(table.buffers, others)}
 
     def named(shorts: Iterable[str]) -> tuple[str, ...]:
-        return tuple(full_name(family, weights, short) for short in shorts)
+        return tuple(full_name(table, weights, short) for short in shorts)
 
     return Match(
         assignments=tuple(replace(line, theirs=named(line.theirs), also=named(line.also)) for line in lines),
@@ -78,25 +78,32 @@ def match(family: Family, config: ModelConfig, weights: Weights) -> Match:
         missing=named(short for line in lines for short in line.theirs if short not in weights),
         unexpected=(*named(short for short in others if short not in known), *weights.doubles),
         misshaped={
-            full_name(family, weights, short): (weights.shapes[short], expected)
+            full_name(table, weights, short): (weights.shapes[short], expected)
             for line in lines
             for short, expected in zip(line.theirs, _expected_shapes(line, shapes), strict=True)
             if short in weights and weights.shapes[short] != expected
         },
         unused=named(unused),
         tied=tuple(
-            f"{full_name(family, weights, copy)} = {full_name(family, weights, line.theirs[0])}"
+            f"{full_name(table, weights, copy)} = {full_name(table, weights, line.theirs[0])}"
             for line in lines
             for copy in line.also
         ),
     )
 
 
-def full_name(family: Family, weights: Weights, short: str) -> str:
+def _require_complete(lines: Iterable[Assignment], shapes: Mapping[str, Shape]) -> None:
+    """A table names every weight of ours exactly once; anything else is a mistake in the table."""
+    times = Counter(name for line in lines for name in line.ours)
+    wrong = [name for name in {*shapes, *times} if times[name] != 1 or name not in shapes]
+    assert not wrong, f"the name table does not name exactly once: {some_of(sorted(wrong))}"
+
+
+def full_name(table: NameTable, weights: Weights, short: str) -> str:
     """The name in the file of a tensor of the table, or what it would be called there."""
     if short in weights:
         return weights.stored[short]
-    return short if short.startswith(family.roots) else f"{weights.prefix}{short}"
+    return short if short.startswith(table.roots) else f"{weights.prefix}{short}"
 
 
 def _placed(line: Assignment, weights: Weights) -> Assignment:

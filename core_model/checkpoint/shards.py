@@ -41,6 +41,8 @@ class TensorStore:
                     f"the one in {file_name(self._home[name].path)} is used"
                 )
         self.warnings = tuple(warnings)
+        self.entries: Mapping[str, Entry] = {name: file.entries[name] for name, file in self._home.items()}
+        """What each header says of its tensors."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -51,11 +53,6 @@ class TensorStore:
     def metadata(self) -> Mapping[str, str]:
         """The free text of all headers; the first file's word counts where they differ."""
         return {key: text for file in reversed(self._files) for key, text in file.metadata.items()}
-
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """What each header says of its tensors."""
-        return {name: file.entries[name] for name, file in self._home.items()}
 
     def file_of(self, name: str) -> Path:
         """The file that holds the tensor."""
@@ -152,4 +149,4 @@ def open_index(path: Path) -> tuple[TensorStore, tuple[str, ...]]:
         doubts.append(
             f"the shards hold {counted(len(unlisted), 'tensor')} the index does not list: {some_of(unlisted)}"
         )
-    return store, (*doubts, *store.warnings)
+    return store, tuple(doubts)

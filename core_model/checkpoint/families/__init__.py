@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection
 
 from core_model.checkpoint.families import bert, gpt2, llama
-from core_model.checkpoint.families.family import Family, weights_of
-from core_model.checkpoint.shapes import Shape
+from core_model.checkpoint.families.family import Family
 
 FAMILIES: tuple[Family, ...] = (
     gpt2.FAMILY,
@@ -23,10 +23,10 @@ def family_of(model_type: str | None, architecture: str | None) -> Family | None
     return None
 
 
-def family_of_names(shapes: Mapping[str, Shape]) -> Family | None:
-    """The family whose telling names a file without a config has."""
+def family_of_names(names: Collection[str]) -> Family | None:
+    """The family whose telling names a file without a config has; None for names that several families share."""
     for family in FAMILIES:
-        weights = weights_of(family, shapes)
-        if family.markers and all(marker in weights for marker in family.markers):
+        found = [any(re.fullmatch(marker, name) for name in names) for marker in family.markers]
+        if found and all(found):
             return family
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.family import Family, Foreign, Row, Weights, row
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import (
     Count,
     CountOrNone,
@@ -119,7 +119,7 @@ def _read_head(keys: BertKeys, weights: Weights) -> HeadSpec | None:
     if task is None:
         return None
     if task == "masked_language_model":
-        tied = weights.ties(_DECODER, _TABLE, stated=keys.tie_word_embeddings, default=True)
+        tied = weights.ties(_DECODER, _TABLE, stated=keys.tie_word_embeddings, default=FAMILY.tied_by_default)
         transform = HeadTransform(
             d_output=keys.hidden_size,
             activation=activation("hidden_act", keys.hidden_act),
@@ -184,7 +184,7 @@ def _rows(config: ModelConfig) -> tuple[Row, ...]:
     return (
         row(_TABLE, "encoder.embedding.token.weight", also=(_DECODER,) if tied else ()),
         row("embeddings.position_embeddings.weight", "encoder.position.weight"),
-        row("embeddings.token_type_embeddings.weight", "encoder.embedding.type.weight"),
+        row("embeddings.token_type_embeddings.weight", "encoder.embedding.token_type.weight"),
         row("embeddings.LayerNorm.*", "encoder.embedding.norm.*"),
         row(f"{theirs}.attention.self.query.*", f"{ours}.attention.query.*"),
         row(f"{theirs}.attention.self.key.*", f"{ours}.attention.key.*"),
@@ -231,10 +231,10 @@ FAMILY = Family(
     key="bert",
     label="BERT",
     model_types=("bert",),
+    architectures=_ARCHITECTURES,
     keys=BertKeys,
     read=_read,
     write=_write,
-    rows=_rows,
     sizes=_sizes,
     places={
         "n_layers": "num_hidden_layers",
@@ -247,11 +247,13 @@ FAMILY = Family(
         "activation": "hidden_act",
         "eps": "layer_norm_eps",
     },
-    architectures=_ARCHITECTURES,
-    prefixes=("bert.",),
-    roots=("cls.", "classifier.", "qa_outputs."),
-    spellings=((r"\.gamma$", ".weight"), (r"\.beta$", ".bias")),
-    buffers=(r"embeddings\.position_ids", r"embeddings\.token_type_ids"),
-    unused=(r"pooler\.dense\..*", r"cls\.seq_relationship\..*"),
-    markers=(_TABLE, "embeddings.token_type_embeddings.weight", "encoder.layer.0.attention.self.query.weight"),
+    names=NameTable(
+        rows=_rows,
+        prefixes=("bert.",),
+        roots=("cls.", "classifier.", "qa_outputs."),
+        spellings=((r"\.gamma$", ".weight"), (r"\.beta$", ".bias")),
+        buffers=(r"embeddings\.position_ids", r"embeddings\.token_type_ids"),
+        unused=(r"pooler\.dense\..*", r"cls\.seq_relationship\..*"),
+    ),
+    markers=(r"bert\.embeddings\.word_embeddings\.weight", r"bert\.encoder\.layer\.0\.attention\.self\.query\.weight"),
 )

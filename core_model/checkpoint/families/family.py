@@ -48,34 +48,45 @@ class Foreign:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family:
-    """One family of checkpoints.
+class NameTable:
+    """What a family's tensors are called.
 
-    `keys` is a dataclass of the config.json keys that matter. `read` makes a ModelConfig of them and of what the file
-    holds; `write` is its inverse, checked by reading back. `sizes` gives keys that shapes tell and config.json does not.
-    `places` names, for each fact people ask about, its key. `architectures` maps transformers' classes to the task of
-    their head. Names in `rows`, `buffers`, `unused` and `markers` are without the optional `prefixes`; `roots` begin
-    names that never have one. `spellings` are (pattern, replacement) for names that older versions wrote otherwise.
-    `buffers` (patterns) hold no weights; `unused` (patterns) are weights of a head that this model does not use;
-    `markers` tell the family of a file without a config.
+    Names in `rows`, `buffers` and `unused` are without the optional `prefixes`; `roots` begin names that never have
+    one. `spellings` are (pattern, replacement) for names that older versions wrote otherwise. `buffers` (patterns) hold
+    no weights; `unused` (patterns) are weights of a head that this model does not use.
     """
 
-    key: str
-    label: str
-    model_types: tuple[str, ...]
-    keys: type
-    read: Callable[[Any, Weights], ModelConfig]
-    write: Callable[[ModelConfig], Foreign]
     rows: Callable[[ModelConfig], Sequence[Row]]
-    sizes: Callable[[Weights], Mapping[str, object]]
-    places: Mapping[str, str]
-    architectures: Mapping[str, str | None]
     prefixes: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()
     buffers: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """One family of checkpoints.
+
+    `keys` is a dataclass of the config.json keys that matter. `read` makes a ModelConfig of them and of what the file
+    holds; `write` is its inverse, checked by reading back. `sizes` gives keys that shapes tell and config.json lacks.
+    `places` names, for each fact people ask about, its key. `architectures` maps transformers' classes to the task of
+    their head. `markers` are patterns of names that, all found, tell the family of a file without a config.
+    `tied_by_default` is what a config without tie_word_embeddings means.
+    """
+
+    key: str
+    label: str
+    model_types: tuple[str, ...]
+    architectures: Mapping[str, str | None]
+    keys: type
+    read: Callable[[Any, Weights], ModelConfig]
+    write: Callable[[ModelConfig], Foreign]
+    sizes: Callable[[Weights], Mapping[str, object]]
+    places: Mapping[str, str]
+    names: NameTable
     markers: tuple[str, ...] = ()
+    tied_by_default: bool = True
 
     def architecture_for(self, task: str | None) -> str:
         """The class of transformers whose head has a task; None: no head. ConfigError when the family has none such."""
@@ -89,8 +100,8 @@ class Family:
 class Weights:
     """The tensors of a file under the names a family's table uses, and the questions reading a config may ask of them.
 
-    `stored` maps table names to names in the file; names that say the same as another are in `doubles`. `prefix` is what
-    was taken off. `differ` compares the values of two tensors of the file.
+    `stored` maps table names to names in the file; names that say the same as another are in `doubles`. `prefix` is
+    what was taken off. `differ` compares the values of two tensors of the file.
     """
 
     shapes: Mapping[str, Shape]
@@ -133,18 +144,18 @@ class Weights:
 
 
 def weights_of(
-    family: Family,
+    table: NameTable,
     shapes: Mapping[str, Shape],
     *,
     architecture: str | None = None,
     differ: Callable[[str, str], bool] | None = None,
 ) -> Weights:
-    """A file's tensors under the names of a family's table: wrappers and prefixes off, old spellings replaced."""
+    """A file's tensors under the names of a table: wrappers and prefixes off, old spellings replaced."""
     stored: dict[str, str] = {}
     doubles: list[str] = []
     prefix = ""
     for name in shapes:
-        short, begin = _short_name(family, name)
+        short, begin = _short_name(table, name)
         prefix = prefix or begin
         if short in stored:
             doubles.append(name)
@@ -160,15 +171,15 @@ def weights_of(
     )
 
 
-def _short_name(family: Family, name: str) -> tuple[str, str]:
+def _short_name(table: NameTable, name: str) -> tuple[str, str]:
     """The table's name of a stored tensor, and what was taken off its beginning."""
     rest = name
     while found := next((wrapper for wrapper in WRAPPERS if rest.startswith(wrapper)), None):
         rest = rest.removeprefix(found)
-    if found := next((prefix for prefix in family.prefixes if rest.startswith(prefix)), None):
+    if found := next((prefix for prefix in table.prefixes if rest.startswith(prefix)), None):
         rest = rest.removeprefix(found)
     taken = name[: len(name) - len(rest)]
-    for pattern, replacement in family.spellings:
+    for pattern, replacement in table.spellings:
         rest = re.sub(pattern, replacement, rest)
     return rest, taken
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import TRANSPOSED
-from core_model.checkpoint.families.family import Family, Foreign, Row, Weights, row
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import (
     Count,
     Positive,
@@ -122,7 +122,9 @@ def _read_head(keys: Gpt2Keys, weights: Weights) -> HeadSpec | None:
     if task is None:
         return None
     if task == "language_model":
-        tied = weights.ties("lm_head.weight", "wte.weight", stated=keys.tie_word_embeddings, default=True)
+        tied = weights.ties(
+            "lm_head.weight", "wte.weight", stated=keys.tie_word_embeddings, default=FAMILY.tied_by_default
+        )
         return HeadSpec(n_outputs=keys.vocab_size, task="language_model", tied=tied)
     if task == "answer_span":
         return HeadSpec(n_outputs=2, task="answer_span", bias=True)
@@ -195,10 +197,10 @@ FAMILY = Family(
     key="gpt2",
     label="GPT-2",
     model_types=("gpt2",),
+    architectures=_ARCHITECTURES,
     keys=Gpt2Keys,
     read=_read,
     write=_write,
-    rows=_rows,
     sizes=_sizes,
     places={
         "n_layers": "n_layer",
@@ -210,10 +212,12 @@ FAMILY = Family(
         "activation": "activation_function",
         "eps": "layer_norm_epsilon",
     },
-    architectures=_ARCHITECTURES,
-    prefixes=("transformer.",),
-    roots=("lm_head.", "score.", "classifier.", "qa_outputs.", "multiple_choice_head."),
-    buffers=(r"h\.\d+\.attn\.(masked_)?bias",),
-    unused=(r"multiple_choice_head\..*",),
-    markers=("wte.weight", "wpe.weight", "h.0.attn.c_attn.weight", "h.0.mlp.c_fc.weight"),
+    names=NameTable(
+        rows=_rows,
+        prefixes=("transformer.",),
+        roots=("lm_head.", "score.", "classifier.", "qa_outputs.", "multiple_choice_head."),
+        buffers=(r"h\.\d+\.attn\.(masked_)?bias",),
+        unused=(r"multiple_choice_head\..*",),
+    ),
+    markers=(r"(transformer\.)?wpe\.weight", r"(transformer\.)?h\.0\.attn\.c_attn\.weight"),
 )

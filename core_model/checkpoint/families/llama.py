@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.family import Family, Foreign, Row, Weights, row
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import (
     Count,
     Positive,
@@ -123,7 +123,9 @@ def _read_head(keys: LlamaKeys, weights: Weights) -> HeadSpec | None:
     if task is None:
         return None
     if task == "language_model":
-        tied = weights.ties("lm_head.weight", "embed_tokens.weight", stated=keys.tie_word_embeddings, default=False)
+        tied = weights.ties(
+            "lm_head.weight", "embed_tokens.weight", stated=keys.tie_word_embeddings, default=FAMILY.tied_by_default
+        )
         return HeadSpec(n_outputs=keys.vocab_size, task="language_model", tied=tied)
     n_labels, labels = classes(keys.id2label, weights.size("score.weight", 0))
     if task == "token_classes":
@@ -197,10 +199,10 @@ FAMILY = Family(
     key="llama",
     label="Llama",
     model_types=("llama",),
+    architectures=_ARCHITECTURES,
     keys=LlamaKeys,
     read=_read,
     write=_write,
-    rows=_rows,
     sizes=_sizes,
     places={
         "n_layers": "num_hidden_layers",
@@ -214,9 +216,11 @@ FAMILY = Family(
         "activation": "hidden_act",
         "eps": "rms_norm_eps",
     },
-    architectures=_ARCHITECTURES,
-    prefixes=("model.",),
-    roots=("lm_head.", "score."),
-    buffers=(r"layers\.\d+\.self_attn\.rotary_emb\.inv_freq", r"rotary_emb\.inv_freq"),
-    markers=("embed_tokens.weight", "layers.0.self_attn.q_proj.weight", "layers.0.mlp.gate_proj.weight"),
+    names=NameTable(
+        rows=_rows,
+        prefixes=("model.",),
+        roots=("lm_head.", "score."),
+        buffers=(r"layers\.\d+\.self_attn\.rotary_emb\.inv_freq", r"rotary_emb\.inv_freq"),
+    ),
+    tied_by_default=False,
 )

@@ -1,0 +1,106 @@
+"""What people ask about a model, each fact with where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core_model.checkpoint.families.family import Family
+from core_model.config import (
+    AlibiPositions,
+    BucketedPositions,
+    HeadSpec,
+    LearnedPositions,
+    ModelConfig,
+    RotaryPositions,
+    SinusoidalPositions,
+)
+from core_model.results import Fact, Origin
+
+FACT_LABELS = {
+    "n_layers": "layers",
+    "n_heads": "heads",
+    "n_key_heads": "key-value heads",
+    "head_size": "head size",
+    "d_model": "model width",
+    "d_hidden": "feed-forward width",
+    "vocab_size": "vocabulary",
+    "max_length": "context length",
+    "n_types": "token types",
+    "activation": "activation",
+    "eps": "norm epsilon",
+}
+"""The facts a config.json may state, as `Family.places` and `assume` call them, and what people call them."""
+
+_POSITION_NAMES = {
+    SinusoidalPositions: "sinusoidal",
+    LearnedPositions: "learned",
+    RotaryPositions: "rotary",
+    AlibiPositions: "ALiBi",
+    BucketedPositions: "relative, in buckets",
+}
+_TASK_NAMES = {
+    "language_model": "language model",
+    "masked_language_model": "masked language model",
+    "sequence_classes": "sequence classification",
+    "token_classes": "token classification",
+    "answer_span": "question answering",
+}
+
+
+def stated_facts(family: Family, config: ModelConfig, keys: Any, document: Mapping[str, Any]) -> tuple[Fact, ...]:
+    """The facts of a foreign checkpoint: stated where its config.json has the key, else inferred."""
+    sizes = _sizes(config)
+    facts = [
+        Fact(
+            name=label,
+            value=str(sizes.get(name, getattr(keys, family.places[name]))),
+            origin=_origin(document, family.places[name]),
+        )
+        for name, label in FACT_LABELS.items()
+        if name in family.places
+    ]
+    facts.append(Fact(name="positions", value=positions_name(config), origin=_origin(document, "model_type")))
+    facts.append(Fact(name="output head", value=head_name(config.head), origin=_origin(document, "architectures")))
+    if config.head is not None and config.head.task in ("language_model", "masked_language_model"):
+        value = "tied to the token embedding" if config.head.tied else "of its own"
+        facts.append(Fact(name="output head's weight", value=value, origin=_origin(document, "tie_word_embeddings")))
+    return tuple(facts)
+
+
+def native_facts(config: ModelConfig) -> tuple[Fact, ...]:
+    """The facts of our own checkpoints, all stated."""
+    named = {FACT_LABELS[name]: str(value) for name, value in _sizes(config).items()}
+    named |= {"positions": positions_name(config), "output head": head_name(config.head)}
+    return tuple(Fact(name=name, value=value, origin="stated") for name, value in named.items())
+
+
+def positions_name(config: ModelConfig) -> str:
+    """How the output stack knows order, in words."""
+    stack = config.output_stack
+    position = stack.position or stack.layers[0].attention.position
+    return "none" if position is None else _POSITION_NAMES[type(position)]
+
+
+def head_name(head: HeadSpec | None) -> str:
+    """What the output head is for, in words."""
+    return "none" if head is None else _TASK_NAMES[head.task]
+
+
+def _sizes(config: ModelConfig) -> dict[str, object]:
+    stack = config.output_stack
+    layer = stack.layers[0]
+    return {
+        "n_layers": stack.n_layers,
+        "n_heads": layer.attention.n_heads,
+        "n_key_heads": layer.attention.n_key_heads,
+        "head_size": layer.attention.head_size,
+        "d_model": stack.d_model,
+        "d_hidden": layer.feed_forward.d_hidden,
+        "vocab_size": stack.embedding.vocab_size,
+        "activation": layer.feed_forward.activation,
+    }
+
+
+def _origin(document: Mapping[str, Any], key: str) -> Origin:
+    return "stated" if document.get(key) is not None else "inferred"

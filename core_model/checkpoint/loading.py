@@ -1,0 +1,80 @@
+"""Weights from files into a model: one stored tensor at a time, widened in pieces, never a second copy of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from core_model.cancel import CancelToken, Progress
+from core_model.checkpoint.matching import Match
+from core_model.checkpoint.shards import TensorStore
+from core_model.checkpoint.wording import counted, some_of
+from core_model.config import ModelConfig
+from core_model.device import resolve_device, resolve_dtype
+from core_model.nn.transformer import Transformer
+
+
+@dataclass(kw_only=True)
+class Health:
+    """Tensors that hold values a trained model should not have, by name."""
+
+    not_a_number: list[str] = field(default_factory=list)
+    infinite: list[str] = field(default_factory=list)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence a kind of fault."""
+        kinds = ((self.not_a_number, "NaN (not a number)"), (self.infinite, "Inf (infinite numbers)"))
+        return tuple(
+            f"{counted(len(names), 'tensor')} with {kind}, which spreads to whatever reads it: {some_of(names)}"
+            for names, kind in kinds
+            if names
+        )
+
+
+def load_transformer(
+    config: ModelConfig,
+    matched: Match,
+    store: TensorStore,
+    *,
+    device: str,
+    dtype: str,
+    cancel: CancelToken | None = None,
+    progress: Progress | None = None,
+) -> tuple[Transformer, Health]:
+    """The model in evaluation mode with the file's weights, and what was found in them. Runs on a worker thread."""
+    place = resolve_device(device)
+    number = resolve_dtype(dtype, place)
+    health = Health()
+    with torch.device("meta"):
+        model = Transformer(config)
+    state: dict[str, torch.Tensor] = {}
+    for done, line in enumerate(matched.assignments):
+        if cancel is not None:
+            cancel.check()
+        theirs = [_read(store, name, number, health) for name in line.theirs]
+        ours = line.conversion.to_ours(theirs, [matched.shapes[name] for name in line.ours])
+        state.update({name: tensor.contiguous().to(place) for name, tensor in zip(line.ours, ours, strict=True)})
+        if progress is not None:
+            progress((done + 1) / len(matched.assignments))
+    model.load_state_dict(state, strict=True, assign=True)
+    return model.eval(), health
+
+
+def _read(store: TensorStore, name: str, dtype: torch.dtype, health: Health) -> torch.Tensor:
+    """One stored tensor in the dtype asked for; bfloat16 and float16 pass through float32 unchanged."""
+    tensor = torch.empty(store.entries[name].shape, dtype=dtype)
+    flat = tensor.view(-1)
+    has_nan = has_inf = False
+    for part, piece in store.pieces(name):
+        if not np.isfinite(piece).all():
+            has_nan |= bool(np.isnan(piece).any())
+            has_inf |= bool(np.isinf(piece).any())
+        flat[part] = torch.from_numpy(piece)
+    if has_nan:
+        health.not_a_number.append(name)
+    if has_inf:
+        health.infinite.append(name)
+    return tensor

@@ -1,0 +1,35 @@
+"""Our own checkpoints: a run folder with model.safetensors in our names and config.json with a ModelConfig."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core_model.checkpoint.config_codec import config_from_json, config_to_json
+from core_model.checkpoint.families.family import NameTable, row
+from core_model.checkpoint.shapes import tensor_shapes
+from core_model.checkpoint.wording import shown
+from core_model.config import ModelConfig
+from core_model.errors import ConfigError
+
+FORMAT = "transformer-explorer"
+VERSION = 1
+
+NAMES = NameTable(rows=lambda config: [row(name, name) for name in tensor_shapes(config)])
+"""The name table of our own files: every name stands for itself."""
+
+
+def config_document(config: ModelConfig) -> dict[str, Any]:
+    """The config.json of a run folder."""
+    return {"format": FORMAT, "version": VERSION, "config": config_to_json(config)}
+
+
+def read_config(document: Mapping[str, Any]) -> ModelConfig:
+    """The config in a run folder's config.json; ConfigError names what is wrong with it."""
+    version = document.get("version")
+    if version != VERSION:
+        raise ConfigError(
+            f"config.json has version {shown(repr(version))}: this program reads version {VERSION}, "
+            "open the run with the program that wrote it"
+        )
+    return config_from_json(document.get("config", {}))

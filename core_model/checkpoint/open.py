@@ -1,0 +1,130 @@
+"""Opening a checkpoint: what lies at a path, read as far as it can be without loading its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
+
+from core_model.cancel import CancelToken, Progress
+from core_model.checkpoint.describe import describe, describe_tensors
+from core_model.checkpoint.folder import Location, locate
+from core_model.checkpoint.reading import Reading, read_checkpoint
+from core_model.checkpoint.shards import TensorStore, open_files, open_index
+from core_model.checkpoint.text import decoder_side, find_tokenizer
+from core_model.config import ModelConfig
+from core_model.errors import TokenizerError
+from core_model.results import FloatArray, ModelInfo, TensorInfo
+from core_model.tokenize import Tokenizer
+from core_model.trace.inputs import Inputs
+
+if TYPE_CHECKING:
+    from core_model.nn.transformer import Transformer
+
+
+def open_checkpoint(path: str | Path, *, assume: Mapping[str, object] | None = None) -> Checkpoint:
+    """Open a folder, a .safetensors file, an index, a shard, a config.json, a run folder or a cache entry.
+
+    `assume` gives facts no file states, such as {"n_heads": 4}. CheckpointError says why nothing can be read; a file
+    whose tensors make no known model opens all the same, and `info.refusal` says why attention is not offered.
+    """
+    location = locate(Path(path))
+    if location.index is not None:
+        store, notes = open_index(location.index)
+    else:
+        store, notes = open_files(location.weights), ()
+    try:
+        return Checkpoint(location, store, read_checkpoint(location, store, assume or {}), notes)
+    except BaseException:
+        store.close()
+        raise
+
+
+class Checkpoint:
+    """An open checkpoint: its card, its tensors, its tokenizer. Files stay open until `close`."""
+
+    def __init__(self, location: Location, store: TensorStore, reading: Reading, notes: tuple[str, ...]) -> None:
+        self._location, self._store, self._reading = location, store, reading
+        self._tokenizer, tokenizer_notes = find_tokenizer(location.folder, reading.model_type, reading.config)
+        self._notes = (*notes, *tokenizer_notes)
+        self._tensors = MappingProxyType(describe_tensors(store, reading))
+        self._info = describe(location, store, reading, self._notes)
+
+    @property
+    def info(self) -> ModelInfo:
+        """The model card; loading adds to its warnings what it finds in the values."""
+        return self._info
+
+    @property
+    def tensors(self) -> Mapping[str, TensorInfo]:
+        """The stored tensors by name; values are read by `read_tensor`."""
+        return self._tensors
+
+    @property
+    def config(self) -> ModelConfig | None:
+        """The model's config; None when no known model was recognised."""
+        return self._reading.config
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """What turns text into this model's ids; None when there is none or it is broken (a warning says so)."""
+        return self._tokenizer
+
+    def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Inputs:
+        """The text as inputs of this model; `target` is what a decoder beside an encoder is fed, after its start token.
+
+        TokenizerError without a tokenizer, or for text it cannot express.
+        """
+        if self._tokenizer is None or self.config is None:
+            raise TokenizerError(f"{self._location.name} has no usable tokenizer: type token ids instead of text")
+        tokens = self._tokenizer.encode(text, pair)
+        reads_types = any(stack.embedding.n_types for stack in self.config.stacks.values())
+        decoder_tokens = None
+        if self.config.encoder and self.config.decoder:
+            decoder_tokens = decoder_side(self._tokenizer, target or "", self.config.special)
+        return Inputs(
+            ids=tokens.ids,
+            type_ids=tokens.type_ids if reads_types else None,
+            tokens=tokens,
+            decoder_ids=decoder_tokens.ids if decoder_tokens else None,
+            decoder_tokens=decoder_tokens,
+        )
+
+    def load_model(
+        self,
+        device: str = "cpu",
+        dtype: str = "float32",
+        *,
+        cancel: CancelToken | None = None,
+        progress: Progress | None = None,
+    ) -> Transformer:
+        """The model with its weights, in evaluation mode. Runs on a worker thread; needs at most 1.1 times its size.
+
+        CheckpointError or ConfigError, as `info.refusal` says, when no model can be built from these files.
+        """
+        reading = self._reading
+        if reading.problem is not None:
+            raise reading.problem.with_traceback(None)
+        assert reading.config is not None and reading.match is not None
+        from core_model.checkpoint.loading import load_transformer
+
+        model, health = load_transformer(
+            reading.config, reading.match, self._store, device=device, dtype=dtype, cancel=cancel, progress=progress
+        )
+        self._info = describe(self._location, self._store, reading, (*self._notes, *health.warnings))
+        return model
+
+    def read_tensor(self, name: str) -> FloatArray:
+        """A stored tensor's values, widened to float32. CheckpointError when there is none of that name."""
+        return self._store.read(name)
+
+    def close(self) -> None:
+        """Release the files; what was loaded stays usable."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()

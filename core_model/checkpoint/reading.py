@@ -1,0 +1,234 @@
+"""From config.json and tensor names to a model description: which family, what config, what fits and what does not.
+
+Whatever goes wrong here leaves the tensors to look at: it becomes the `problem` that loading raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from core_model.checkpoint import native
+from core_model.checkpoint.facts import FACT_LABELS, native_facts, stated_facts
+from core_model.checkpoint.families import FAMILIES, family_of, family_of_names
+from core_model.checkpoint.families.family import Family, NameTable, Weights, weights_of
+from core_model.checkpoint.families.fields import read_keys
+from core_model.checkpoint.folder import Location
+from core_model.checkpoint.json_text import read_json
+from core_model.checkpoint.matching import Match, match
+from core_model.checkpoint.quantised import quantised_weights, stated_method
+from core_model.checkpoint.shards import TensorStore
+from core_model.checkpoint.wording import counted, shown, some_of
+from core_model.config import ModelConfig
+from core_model.errors import CheckpointError, ConfigError, CoreError
+from core_model.results import Fact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a checkpoint was read as. `problem` is why no model can be built from it; None when one can."""
+
+    family: str | None = None
+    label: str | None = None
+    model_type: str | None = None
+    architecture: str | None = None
+    config: ModelConfig | None = None
+    match: Match | None = None
+    facts: tuple[Fact, ...] = ()
+    warnings: tuple[str, ...] = ()
+    problem: CoreError | None = None
+
+
+def read_checkpoint(location: Location, store: TensorStore, assume: Mapping[str, object]) -> Reading:
+    """The reading of the tensors in `store` with the config beside them; `assume` gives facts that no file states."""
+    reading = Reading()
+    try:
+        if location.adapter_config is not None:
+            raise _adapter_error(location)
+        document = None if location.config is None else read_json(location.config)
+        reading = Reading(
+            model_type=_text(document or {}, "model_type"),
+            architecture=_architecture(document or {}),
+            warnings=_config_warnings(document, store),
+        )
+        if document is not None and document.get("format") == native.FORMAT:
+            return _read_native(document, store)
+        return _read_family(reading, location, store, document, assume)
+    except CoreError as error:
+        return replace(reading, problem=error)
+
+
+def _read_native(document: Mapping[str, Any], store: TensorStore) -> Reading:
+    """A model trained here: our own names and config."""
+    config = native.read_config(document)
+    weights = weights_of(native.NAMES, _shapes(store))
+    reading = Reading(family="native", label="Transformer Explorer", config=config, facts=native_facts(config))
+    return _matched(reading, native.NAMES, config, weights, store)
+
+
+def _read_family(
+    reading: Reading,
+    location: Location,
+    store: TensorStore,
+    document: Mapping[str, Any] | None,
+    assume: Mapping[str, object],
+) -> Reading:
+    """A model of one of the families, from its config and what its tensors' shapes tell."""
+    if not store.entries:
+        raise CheckpointError(f"{location.name} holds no tensors: download its weights again", path=location.path)
+    if quantised := quantised_weights(document or {}, store.entries):
+        raise CheckpointError(f"{location.name}: {quantised}", path=location.path)
+    family = _known_family(reading, location, document, store)
+    weights = weights_of(
+        family.names,
+        _shapes(store),
+        architecture=reading.architecture,
+        differ=lambda first, second: _values_differ(store, first, second),
+    )
+    known = _with_assumed(family, _with_sizes(family, weights, document or {}), assume)
+    if document is None and (heads := family.places["n_heads"]) not in known:
+        raise ConfigError(
+            f"{location.name} has no config.json: its names are {family.label}'s, but the number of heads cannot be "
+            f"read from weights; put config.json beside it or give n_heads ({heads})"
+        )
+    keys = read_keys(known, family.keys)
+    n_layers = getattr(keys, family.places["n_layers"])
+    if n_layers > len(store.entries):
+        raise ConfigError(
+            f"{family.places['n_layers']} is {shown(n_layers)} in config.json: the file holds only "
+            f"{counted(len(store.entries), 'tensor')}, fewer than one a layer"
+        )
+    config = family.read(keys, weights)
+    reading = replace(
+        reading,
+        family=family.key,
+        label=family.label,
+        config=config,
+        facts=stated_facts(family, config, keys, document or {}),
+    )
+    if _is_untied_against_config(family, config, document or {}):
+        told = "the config ties the output head to the token embedding, but both are stored and differ: each is used"
+        reading = replace(reading, warnings=(*reading.warnings, told))
+    return _matched(reading, family.names, config, weights, store)
+
+
+def _matched(reading: Reading, table: NameTable, config: ModelConfig, weights: Weights, store: TensorStore) -> Reading:
+    """The reading with the config held against the file: what is left over is a warning, what is missing a problem."""
+    matched = match(table, config, weights)
+    warnings = reading.warnings
+    if matched.unexpected:
+        n_unexpected = counted(len(matched.unexpected), "tensor")
+        warnings = (*warnings, f"{n_unexpected} of the file are unused by this model: {some_of(matched.unexpected)}")
+    problem = matched.problem or _not_floating(matched, store)
+    error = None if problem is None else CheckpointError(problem)
+    return replace(reading, match=matched, warnings=warnings, problem=error)
+
+
+def _not_floating(matched: Match, store: TensorStore) -> str | None:
+    """A sentence when weights the model needs are stored as something else than floating-point numbers."""
+    entries = store.entries
+    names = [name for name in matched.sites if entries[name].dtype.kind != "float" or not entries[name].dtype.widen]
+    if not names:
+        return None
+    return (
+        f"{shown(names[0])} is stored as {entries[names[0]].dtype.name}: attention needs floating-point weights, "
+        "so quantised ones cannot be used without the model they were made from"
+    )
+
+
+def _known_family(
+    reading: Reading, location: Location, document: Mapping[str, Any] | None, store: TensorStore
+) -> Family:
+    """The family of the config or, without one, of the tensors' names; CheckpointError says what it is instead."""
+    family = family_of_names(store.entries) if document is None else family_of(reading.model_type, reading.architecture)
+    if family is not None:
+        return family
+    labels = ", ".join(known.label for known in FAMILIES)
+    if document is None:
+        reason = f"{location.name} has no config.json, and its tensor names are not those of a known family"
+    elif class_name := _text(document, "_class_name"):
+        reason = f"{location.name} is a {shown(class_name)} of diffusers, which is not a transformer shown here"
+    elif reading.model_type or reading.architecture:
+        named = reading.model_type or reading.architecture
+        reason = f"the model_type {shown(repr(named))} in config.json is unknown here"
+    else:
+        reason = "config.json names no model_type"
+    custom = "; the custom code it names (auto_map) is never run" if document and "auto_map" in document else ""
+    raise CheckpointError(
+        f"{reason}{custom}: no attention is shown, only its tensors. Known families: {labels}", path=location.path
+    )
+
+
+def _adapter_error(location: Location) -> CheckpointError:
+    """What a folder with a LoRA adapter is, and the model it belongs to."""
+    assert location.adapter_config is not None
+    base = _text(read_json(location.adapter_config), "base_model_name_or_path")
+    needed = f"{shown(base)}" if base else "the model it was trained on"
+    return CheckpointError(
+        f"{location.name} is an adapter (LoRA, PEFT): it holds only changes to {needed}; open that model instead",
+        path=location.path,
+    )
+
+
+def _config_warnings(document: Mapping[str, Any] | None, store: TensorStore) -> tuple[str, ...]:
+    """What a config asks for that is not done."""
+    if document is None:
+        return ("there is no config.json: what shapes do not tell is assumed as the family's usual",)
+    warnings = []
+    if "auto_map" in document:
+        warnings.append("config.json names custom code (auto_map): it was not run")
+    if (method := stated_method(document)) and not quantised_weights(document, store.entries):
+        warnings.append(f"config.json speaks of quantisation by {method}, but plain weights are stored: they are used")
+    return tuple(warnings)
+
+
+def _with_sizes(family: Family, weights: Weights, document: Mapping[str, Any]) -> dict[str, Any]:
+    """The config's keys and, where it lacks one, what the shapes tell."""
+    told = {key: size for key, size in family.sizes(weights).items() if size is not None}
+    return {**told, **document}
+
+
+def _with_assumed(family: Family, document: Mapping[str, Any], assume: Mapping[str, object]) -> dict[str, Any]:
+    """The config's keys with those the caller gave, under the family's own names."""
+    if unknown := [name for name in assume if name not in family.places]:
+        raise ConfigError(
+            f"{shown(repr(unknown[0]))} cannot be assumed of a {family.label} model: give one of "
+            f"{', '.join(name for name in FACT_LABELS if name in family.places)}"
+        )
+    return {**document, **{family.places[name]: value for name, value in assume.items()}}
+
+
+def _is_untied_against_config(family: Family, config: ModelConfig, document: Mapping[str, Any]) -> bool:
+    is_language_model = config.head is not None and config.head.task in ("language_model", "masked_language_model")
+    says_tied = document.get("tie_word_embeddings", family.tied_by_default) is not False
+    return is_language_model and config.head is not None and not config.head.tied and says_tied
+
+
+def _values_differ(store: TensorStore, first: str, second: str) -> bool:
+    """Whether two stored tensors differ in shape or in any value."""
+    if store.entries[first].shape != store.entries[second].shape:
+        return True
+    n_elements, step = store.entries[first].n_elements, 1 << 20
+    return any(
+        not np.array_equal(store.read(first, begin, end), store.read(second, begin, end), equal_nan=True)
+        for begin in range(0, n_elements, step)
+        for end in (min(begin + step, n_elements),)
+    )
+
+
+def _shapes(store: TensorStore) -> dict[str, tuple[int, ...]]:
+    return {name: entry.shape for name, entry in store.entries.items()}
+
+
+def _architecture(document: Mapping[str, Any]) -> str | None:
+    named = document.get("architectures")
+    first = named[0] if isinstance(named, list) and named else None
+    return first if isinstance(first, str) else None
+
+
+def _text(document: Mapping[str, Any], key: str) -> str | None:
+    value = document.get(key)
+    return value if isinstance(value, str) else None

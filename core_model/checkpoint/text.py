@@ -1,0 +1,60 @@
+"""The tokenizer of a checkpoint, and the text a decoder beside an encoder is fed."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+from core_model.config import ModelConfig, SpecialTokens
+from core_model.errors import TokenizerError
+from core_model.tokenize import Encoding, Tokenizer, load_tokenizer
+
+
+def find_tokenizer(
+    folder: Path, model_type: str | None, config: ModelConfig | None
+) -> tuple[Tokenizer | None, tuple[str, ...]]:
+    """The tokenizer beside a model, and what is to be said about it; none for a model that cannot be run."""
+    if config is None:
+        return None, ()
+    stack = config.encoder or config.decoder
+    assert stack is not None
+    try:
+        tokenizer = load_tokenizer(folder, model_type=model_type, vocab_size=stack.embedding.vocab_size)
+    except TokenizerError as error:
+        return None, (f"the tokenizer cannot be used, type token ids instead of text: {error}",)
+    if tokenizer is None:
+        return None, ("there is no tokenizer beside the weights: type token ids instead of text",)
+    return tokenizer, tokenizer.warnings
+
+
+def decoder_side(tokenizer: Tokenizer, target: str, special: SpecialTokens) -> Encoding:
+    """What the decoder is fed so that it predicts `target` token by token: its start token, then all but the end.
+
+    TokenizerError when the model has no start token and the target is empty.
+    """
+    encoding = tokenizer.encode_target(target)
+    if encoding.ids and encoding.special[-1] and encoding.ids[-1] == special.end:
+        encoding = _cut(encoding, slice(None, -1))
+    if special.decoder_start is not None:
+        encoding = _with_start(encoding, tokenizer, special.decoder_start)
+    if not encoding.ids:
+        raise TokenizerError("the target is empty: give the text the decoder is to read")
+    return encoding
+
+
+def _cut(encoding: Encoding, part: slice) -> Encoding:
+    return replace(encoding, **{field.name: getattr(encoding, field.name)[part] for field in fields(encoding)})
+
+
+def _with_start(encoding: Encoding, tokenizer: Tokenizer, start: int) -> Encoding:
+    """The encoding with the start token in front, unless it is there already."""
+    if encoding.ids[:1] == (start,) and encoding.special[0]:
+        return encoding
+    return Encoding(
+        ids=(start, *encoding.ids),
+        texts=(tokenizer.target.token_text(start), *encoding.texts),
+        offsets=(None, *encoding.offsets),
+        type_ids=(0, *encoding.type_ids),
+        special=(True, *encoding.special),
+        sequence=(None, *encoding.sequence),
+    )
