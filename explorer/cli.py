@@ -1,0 +1,138 @@
+"""The command line: `transformer-explorer [VERB] ...`.
+
+Each verb is a file of explorer.verbs, imported when it is asked for, so that --help answers at once. What a person can
+act on is one line on stderr and exit status 2; a bug shows its traceback, status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from core_model.errors import CoreError
+
+PROGRAM = "transformer-explorer"
+SUCCESS, BUG, USAGE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """One thing the command line can do. Its module has `add_arguments(parser)` and `run(arguments) -> int`."""
+
+    module: str
+    summary: str
+
+
+VERBS = {
+    "open": Verb(module="explorer.verbs.window", summary="show a checkpoint in the window"),
+    "inspect": Verb(module="explorer.verbs.inspection", summary="say what a checkpoint is"),
+    "attention": Verb(module="explorer.verbs.attention", summary="write one head's attention as a figure or numbers"),
+    "train": Verb(module="explorer.verbs.training", summary="train a small transformer"),
+    "screenshot": Verb(module="explorer.verbs.screenshot", summary="draw the window into a PNG, without a display"),
+}
+
+
+_EPILOG = """\
+Without a verb the window opens, with the bundled sample. 'VERB --help' explains a verb.
+Layers and heads are counted from 0; rows are queries, columns are keys.
+
+exit status: 0 done, 1 a fault of this program, 2 something you can mend (one line on stderr says what), 130 Ctrl-C
+"""
+
+
+class UsageError(CoreError):
+    """Arguments that do not make a command."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    _accept_any_text()
+    try:
+        status = _run(argv)
+        sys.stdout.flush()
+        return status
+    except SystemExit as done:  # argparse's way to end --help and --version
+        return int(done.code or SUCCESS)
+    except CoreError as error:
+        print(f"{PROGRAM}: {' '.join(str(error).split())}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at exit
+        return BROKEN_PIPE
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        return BUG
+
+
+def _run(argv: list[str]) -> int:
+    arguments = make_parser(argv[0] if argv else None).parse_args(argv)
+    module = importlib.import_module(VERBS[arguments.verb or "open"].module)
+    return module.run(arguments)
+
+
+def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
+    """The parser of all verbs, with the arguments of one."""
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Open transformer checkpoints, see what their attention really does, train small ones and watch.",
+        epilog=_EPILOG,
+        formatter_class=_HelpFormatter,
+    )
+    parser.add_argument("--version", action=_ShowVersion, help="print the version and exit")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    for name, row in VERBS.items():
+        sub = verbs.add_parser(name, help=row.summary, formatter_class=_HelpFormatter)
+        if name == verb:
+            importlib.import_module(row.module).add_arguments(sub)
+    return parser
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see '{self.prog} --help'")
+
+
+class _ShowVersion(argparse.Action):
+    def __init__(self, **options: object) -> None:
+        super().__init__(nargs=0, **options)  # pyright: ignore[reportArgumentType]
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"{PROGRAM} {_version()}")
+        parser.exit()
+
+
+def _version() -> str:
+    """The version of the installed package, or of the checkout that this file lies in."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(PROGRAM)
+    except metadata.PackageNotFoundError:
+        import tomllib
+        from pathlib import Path
+
+        project = Path(__file__).resolve().parents[1] / "pyproject.toml"
+        return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"]
+
+
+def _accept_any_text() -> None:
+    """Tokens hold any character: those that the terminal's encoding lacks are spelled as escapes, never an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,145 @@
+"""attention: one head's attention over a text, as a figure (SVG, PDF, PNG) or as numbers (CSV, NPZ)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import get_args
+
+from core_model.cancel import CancelToken
+from core_model.errors import TraceError
+from explorer.figures.files import DATA_FORMATS, format_of
+from explorer.figures.queries import TableQuery
+from explorer.figures.spec import FigureOptions, FigureSpec, Provenance
+from explorer.state.app_state import AppState, Display, InputText, OpenedModel, ScaleName, Source
+from explorer.state.queries import MatrixQuery, OpenQuery, TraceQuery
+from explorer.verbs.progress import ProgressLine
+from explorer.viewmodels.attention import matrix_picture
+from explorer.viewmodels.records import COLORMAPS, Span
+from explorer.workers.engine import Engine
+
+MOST_CELLS = 2048
+"""A figure shows up to this many rows and columns cell by cell, longer ones pooled, and says so."""
+
+_EPILOG = """\
+The ending of --out chooses: .svg .pdf .png draw a figure of exact width, .csv .npz write the exact weights.
+Rows are queries, columns are keys. In a CSV masked cells are empty; an NPZ holds attention, masked, tokens and source.
+A model without a tokenizer reads token ids: --text "5 17 2".
+
+examples:
+  transformer-explorer attention ./gpt2 --text "The cat sat on the mat" --layer 3 --head 5 --out figure.pdf
+  transformer-explorer attention ./bert --text "A first text." --pair "A second." --layer 0 --head 1 --out weights.csv
+  transformer-explorer attention ./opus-mt --text "Good morning" --target "Guten Morgen" --site decoder.cross \\
+      --layer 5 --head 0 --out cross.svg --width-mm 114 --scale row_max
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    defaults = FigureOptions()
+    parser.description = "Write the attention of one head over a text."
+    parser.epilog = _EPILOG
+    parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")
+    given = parser.add_argument_group("what the model reads")
+    given.add_argument("--text", required=True, help="the text; '-' reads it from standard input")
+    given.add_argument("--pair", default="", help="second text of a pair (BERT)")
+    given.add_argument("--target", default="", help="what the decoder writes (encoder-decoder models)")
+    place = parser.add_argument_group("which attention")
+    place.add_argument("--site", help="encoder.self, decoder.self or decoder.cross; default: the model's first")
+    place.add_argument("--layer", type=int, required=True, metavar="L", help="counted from 0")
+    place.add_argument("--head", type=int, required=True, metavar="H", help="counted from 0")
+    place.add_argument("--rows", type=_span, metavar="A:B", help="queries from A up to, not with, B; default: all")
+    place.add_argument("--cols", type=_span, metavar="A:B", help="keys from A up to, not with, B; default: all")
+    look = parser.add_argument_group("how the figure looks")
+    look.add_argument(
+        "--width-mm", type=float, default=defaults.width_mm, metavar="MM",
+        help="width; journals: 85 one column, 114, 174 two columns (default: %(default)g)",
+    )  # fmt: skip
+    look.add_argument("--dpi", type=int, default=defaults.dpi, help="pixels an inch of a PNG (default: %(default)s)")
+    look.add_argument("--font-size", type=float, default=defaults.font_size, metavar="PT", help="default: %(default)g")
+    look.add_argument("--colormap", choices=COLORMAPS[:4], default="viridis", help="default: %(default)s")
+    look.add_argument("--scale", choices=get_args(ScaleName), default="linear", help="default: %(default)s")
+    look.add_argument("--no-labels", action="store_true", help="indices at the axes instead of tokens")
+    look.add_argument("--no-caption", action="store_true", help="no line that names model, layer, head and scale")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
+
+
+def _span(text: str) -> Span:
+    start, colon, stop = text.partition(":")
+    if not (colon and start.isdigit() and stop.isdigit() and int(start) < int(stop)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range like 0:40")
+    return int(start), int(stop)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    format = format_of(arguments.out)
+    options = FigureOptions(
+        width_mm=arguments.width_mm,
+        dpi=arguments.dpi,
+        font_size=arguments.font_size,
+        labels=not arguments.no_labels,
+        caption=not arguments.no_caption,
+    )
+    text = sys.stdin.read() if arguments.text == "-" else arguments.text
+    inputs = InputText(text=text, pair=arguments.pair, target=arguments.target)
+    trace = TraceQuery(source=Source(path=arguments.path), inputs=inputs)
+    with ProgressLine("attention") as line:
+        engine = Engine()
+        try:
+            opened = engine.answer(OpenQuery(source=trace.source), CancelToken(), line.update)
+            source = _provenance(opened, arguments, inputs)
+            if format in DATA_FORMATS:
+                query = TableQuery(
+                    trace=trace, provenance=source, rows=arguments.rows, cols=arguments.cols, path=arguments.out
+                )
+                engine.answer(query, CancelToken(), line.update)
+            else:
+                _write_figure(engine, trace, source, options, arguments, line)
+        finally:
+            engine.close()
+    print(f"{arguments.out}: {source.site_label}, layer {source.layer}, head {source.head}")
+    return 0
+
+
+def _provenance(opened: OpenedModel, arguments: argparse.Namespace, inputs: InputText) -> Provenance:
+    """Where the numbers will come from; TraceError where the model offers no attention."""
+    info = opened.info
+    if not info.sites:
+        raise TraceError(info.refusal or f"{info.name} has no attention that can be computed")
+    return Provenance.of(
+        info,
+        site=arguments.site or info.sites[0].site,
+        layer=arguments.layer,
+        head=arguments.head,
+        text=" / ".join(part for part in (inputs.text, inputs.pair) if part),
+        target=inputs.target,
+    )
+
+
+def _write_figure(
+    engine: Engine,
+    trace: TraceQuery,
+    source: Provenance,
+    options: FigureOptions,
+    arguments: argparse.Namespace,
+    line: ProgressLine,
+) -> None:
+    from explorer.figures.render import save_figure, unprintable
+
+    query = MatrixQuery(
+        trace=trace,
+        site=source.site,
+        layer=source.layer,
+        head=source.head,
+        rows=arguments.rows,
+        cols=arguments.cols,
+        size=(MOST_CELLS, MOST_CELLS),
+    )
+    answer = engine.answer(query, CancelToken(), line.update)
+    display = Display(scale=arguments.scale, colormap=arguments.colormap)
+    spec = FigureSpec(picture=matrix_picture(answer, AppState(display=display)), provenance=source, options=options)
+    save_figure(spec, arguments.out, format_of(arguments.out))
+    if not answer.view.exact:
+        line.note(f"the matrix is larger than {MOST_CELLS} x {MOST_CELLS}: {spec.picture.note.partition(';')[0]}")
+    if missing := unprintable(spec):
+        line.note(f"no installed font has {' '.join(missing)}: the figure spells the codes of these characters")

@@ -1,0 +1,128 @@
+"""inspect: what a checkpoint is, for people or as JSON, without running it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from core_model.checkpoint import open_checkpoint
+from core_model.results import ModelInfo, TensorInfo
+from explorer.viewmodels.sizes import bytes_text
+
+_EPILOG = """\
+The text lists facts with their origin: stated by the checkpoint's config, inferred from shapes and names, or unknown.
+The JSON has one object with the keys of the text and "tensors", one entry a stored tensor. No weights are read.
+
+examples:
+  transformer-explorer inspect ./gpt2
+  transformer-explorer inspect ./gpt2 --json | jq '.tensors[] | select(.site == null) | .name'
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Say what a checkpoint is: family, sizes, attention sites, missing tensors, warnings."
+    parser.epilog = _EPILOG
+    parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, every tensor included")
+    parser.add_argument("--tensors", action="store_true", help="list every tensor in the text too")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    checkpoint = open_checkpoint(arguments.path)
+    try:
+        if arguments.json:
+            print(json.dumps(report(checkpoint.info, checkpoint.tensors), indent=2))
+        else:
+            print("\n".join(lines(checkpoint.info, checkpoint.tensors, all_tensors=arguments.tensors)))
+    finally:
+        checkpoint.close()
+    return 0
+
+
+def report(info: ModelInfo, tensors: Mapping[str, TensorInfo]) -> dict[str, Any]:
+    """The facts as JSON values: the fields of ModelInfo, and of TensorInfo under "tensors"."""
+    return _plain({**asdict(info), "tensors": [asdict(tensor) for tensor in tensors.values()]})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def lines(info: ModelInfo, tensors: Mapping[str, TensorInfo], *, all_tensors: bool) -> Iterator[str]:
+    """The facts as a person reads them."""
+    yield info.name
+    yield f"  {info.summary}"
+    yield ""
+    yield from _table(_overview(info))
+    yield from _section("attention sites", _sites(info))
+    yield from _section("facts", [(fact.name, fact.value, fact.origin) for fact in info.facts])
+    for title, names in (
+        ("tied", info.tied),
+        ("missing: the model cannot run without", info.missing),
+        ("of the wrong shape", info.misshaped),
+        ("not used by the model", info.unexpected),
+        ("warnings", info.warnings),
+    ):
+        yield from _section(title, [(name,) for name in names])
+    total = bytes_text(sum(tensor.n_bytes for tensor in tensors.values()))
+    rows = [_tensor_row(tensor) for tensor in tensors.values()] if all_tensors else []
+    yield ""
+    yield f"{len(tensors)} tensors, {total}" + ("" if all_tensors else "; --tensors lists them")
+    yield from _table(rows)
+
+
+def _overview(info: ModelInfo) -> list[Sequence[str]]:
+    family = info.family or "unknown"
+    rows: list[Sequence[str]] = [
+        ("path", str(info.path)),
+        ("family", f"{family} ({info.architecture})" if info.architecture else family),
+        ("parameters", f"{info.n_parameters:,}"),
+        ("stored", f"{bytes_text(info.n_bytes)} as {info.dtype}"),
+        ("input", "of any length" if info.max_length is None else f"at most {info.max_length} tokens"),
+        ("sha256", f"{info.sha256} (of header and config)"),
+    ]
+    return rows if info.refusal is None else [*rows, ("attention", f"not offered: {info.refusal}")]
+
+
+def _sites(info: ModelInfo) -> list[Sequence[str]]:
+    return [
+        (
+            site.site,
+            site.label,
+            f"{site.n_layers} layers",
+            f"{site.n_heads} heads" + (f" on {site.n_key_heads} key heads" if site.n_key_heads != site.n_heads else ""),
+            f"mask: {site.mask}",
+        )
+        for site in info.sites
+    ]
+
+
+def _tensor_row(tensor: TensorInfo) -> Sequence[str]:
+    shape = " x ".join(map(str, tensor.shape)) or "one number"
+    return tensor.name, shape, tensor.dtype, bytes_text(tensor.n_bytes), tensor.file.name, tensor.site or "-"
+
+
+def _section(title: str, rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A title and its rows; nothing where there are none."""
+    rows = list(rows)
+    if rows:
+        yield ""
+        yield title
+        yield from _table(rows)
+
+
+def _table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Rows indented, their columns as wide as their widest cell; line breaks in a cell become spaces."""
+    rows = [[" ".join(cell.split()) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield ("  " + "  ".join(cells)).rstrip()
