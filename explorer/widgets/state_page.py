@@ -1,9 +1,19 @@
 """A panel's content in its four states: empty, working, ready, error."""
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
+from explorer.theme.fonts import heading_font
+from explorer.theme.icons import icon
 from explorer.theme.manager import ThemeManager
+from explorer.theme.metrics import PATIENCE_MS, SPACE_2, SPACE_3, SPACE_6
+from explorer.widgets.disclosure import Disclosure
+from explorer.widgets.progress_line import ProgressTrack
+
+_COLUMN = 400
+"""Widest line of text."""
+_ICON = 24
 
 
 class StatePage(QStackedWidget):
@@ -15,17 +25,126 @@ class StatePage(QStackedWidget):
 
     def __init__(self, themes: ThemeManager, content: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._content = content
+        self._notice = _Notice(themes, self)
+        self._working = _Working(self)
+        for page in (self._notice, content, self._working):
+            self.addWidget(page)
+        self._notice.button.clicked.connect(self.action_triggered)
+        self._working.button.clicked.connect(self.cancel_requested)
+        self._patience = QTimer(self)
+        self._patience.setSingleShot(True)
+        self._patience.setInterval(PATIENCE_MS)
+        self._patience.timeout.connect(self._on_patience_timeout)
+        self.show_empty("")
 
-    def show_content(self) -> None: ...
+    def show_content(self) -> None:
+        self._turn_to(self._content)
+
     def show_empty(self, text: str, action: str = "") -> None:
         """What to do, with a button when `action` names one."""
+        self._notice.set_texts(what="", why=text, action=action)
+        self._turn_to(self._notice)
 
     def show_working(self, text: str) -> None:
         """First work, with nothing older to show; appears after 0.3 s."""
+        self._working.words.setText(text)
+        self._working.track.set_fraction(None)
+        if self.currentWidget() is not self._working:
+            self._patience.start()
 
     def show_progress(self, fraction: float | None, text: str = "") -> None:
         """Move the progress of the working page; None: no end is known."""
+        self._working.track.set_fraction(fraction)
+        if text:
+            self._working.words.setText(text)
 
-    def show_error(
-        self, what: str, why: str = "", next_step: str = "", details: str = "", action: str = ""
-    ) -> None: ...
+    def show_error(self, what: str, why: str = "", next_step: str = "", details: str = "", action: str = "") -> None:
+        """`what` in one sentence; `details` are shown on demand."""
+        self._notice.set_texts(what=what, why=why, next_step=next_step, details=details, action=action)
+        self._turn_to(self._notice)
+
+    def _turn_to(self, page: QWidget) -> None:
+        self._patience.stop()
+        self.setCurrentWidget(page)
+
+    @Slot()
+    def _on_patience_timeout(self) -> None:
+        self.setCurrentWidget(self._working)
+
+
+class _Notice(QWidget):
+    """The empty and the error page: an icon for an error, sentences, a button, details."""
+
+    def __init__(self, themes: ThemeManager, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._themes = themes
+        self._icon = QLabel(self)
+        self._what = _paragraph(self)
+        self._what.setFont(heading_font())
+        self._why = _paragraph(self)
+        self._why.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._next_step = _paragraph(self)
+        self.button = QPushButton(self)
+        self._details = Disclosure(self)
+        column = _column(self)
+        for widget in (self._icon, self._what, self._why, self._next_step):
+            column.addWidget(widget)
+        column.addSpacing(SPACE_2)
+        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self._details)
+        column.addStretch(3)
+        themes.theme_changed.connect(self._on_theme_changed)
+
+    def set_texts(self, *, what: str, why: str, next_step: str = "", details: str = "", action: str = "") -> None:
+        for label, text in ((self._what, what), (self._why, why), (self._next_step, next_step)):
+            label.setText(text)
+            label.setVisible(bool(text))
+        self.button.setText(action)
+        self.button.setVisible(bool(action))
+        self._details.set_text(details)
+        self._icon.setVisible(bool(what))
+        self.setAccessibleName(" ".join(text for text in (what, why, next_step) if text))
+        self._on_theme_changed()
+
+    @Slot()
+    def _on_theme_changed(self) -> None:
+        tinted = icon("error", self._themes.theme.error)
+        self._icon.setPixmap(tinted.pixmap(QSize(_ICON, _ICON), self.devicePixelRatioF()))
+
+
+class _Working(QWidget):
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.words = _paragraph(self)
+        self.words.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.track = ProgressTrack(self)
+        self.button = QPushButton(self.tr("Cancel"), self)
+        self.button.setToolTip(self.tr("Stop this work."))
+        column = _column(self)
+        column.addWidget(self.words)
+        column.addWidget(self.track)
+        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addStretch(3)
+
+
+def _paragraph(parent: QWidget) -> QLabel:
+    label = QLabel(parent)
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+def _column(page: QWidget) -> QVBoxLayout:
+    """A column of readable width in the middle, a little above the centre."""
+    inner = QWidget(page)
+    inner.setMaximumWidth(_COLUMN)
+    column = QVBoxLayout(inner)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(SPACE_3)
+    column.addStretch(2)
+    outer = QVBoxLayout(page)
+    outer.setContentsMargins(SPACE_6, SPACE_6, SPACE_6, SPACE_6)
+    outer.addWidget(inner)
+    outer.setAlignment(inner, Qt.AlignmentFlag.AlignHCenter)
+    return column
