@@ -187,3 +187,22 @@ class LogitAttribution:
     embedding: float
     biases: float
     logit: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PositionEncoding:
+    """How one layer of a stack knows the order of its tokens.
+
+    `table` [positions, dimensions] is what absolute positions add to each dimension of the embeddings, or the cosines
+    and sines rotary positions turn queries and keys by; None without either. `dimensions` names its columns. `bias`
+    [H, n] is what relative positions add to a score at each of `distances` [n], key position minus query position;
+    None without.
+    """
+
+    stack: str
+    layer: int
+    kind: Literal["sinusoidal", "learned", "rotary", "alibi", "bucketed", "none"]
+    table: FloatArray | None = None
+    dimensions: tuple[str, ...] = ()
+    bias: FloatArray | None = None
+    distances: npt.NDArray[np.int64] | None = None

@@ -1,0 +1,117 @@
+"""How a model's layer knows the order of its tokens, as the model's own code computes it.
+
+Shape letters: N positions, E embedding width, R rotated dimensions, H heads, n distances.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from core_model.config import (
+    AbsolutePositions,
+    AlibiPositions,
+    BucketedPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    StackConfig,
+)
+from core_model.nn.attention import Attention
+from core_model.nn.positions import alibi_slopes, rotate, score_bias
+from core_model.nn.transformer import Stack, Transformer
+from core_model.results import FloatArray, PositionEncoding, read_only
+
+
+@torch.inference_mode()
+def position_encoding(model: Transformer, stack: str, layer: int, n_positions: int) -> PositionEncoding:
+    """What position does in one layer of a stack ("encoder" or "decoder"), for at most `n_positions` positions.
+
+    Where a layer has absolute and relative positions, the relative ones are given. A learned table is cut to its rows.
+    """
+    module = model.encoder if stack == "encoder" else model.decoder
+    assert isinstance(module, Stack)
+    relative, absolute = module.config.layers[layer].attention.position, module.config.position
+    if isinstance(relative, RotaryPositions):
+        return PositionEncoding(
+            stack=stack,
+            layer=layer,
+            kind="rotary",
+            table=_rotations(relative, n_positions),
+            dimensions=_rotary_names(relative),
+        )
+    if relative is not None:
+        is_causal = module.config.layers[layer].attention.mask.causal
+        distance_n = torch.arange(1 - n_positions, 1 if is_causal else n_positions)
+        return PositionEncoding(
+            stack=stack,
+            layer=layer,
+            kind="alibi" if isinstance(relative, AlibiPositions) else "bucketed",
+            bias=_biases(module, relative, layer, distance_n),
+            distances=distance_n.numpy(),
+        )
+    if absolute is None:
+        return PositionEncoding(stack=stack, layer=layer, kind="none")
+    is_sinusoidal = isinstance(absolute, SinusoidalPositions)
+    return PositionEncoding(
+        stack=stack,
+        layer=layer,
+        kind="sinusoidal" if is_sinusoidal else "learned",
+        table=_added(module, n_positions),
+        dimensions=_sinusoidal_names(absolute, module.config) if is_sinusoidal else _numbers(module.config),
+    )
+
+
+def _added(stack: Stack, n_positions: int) -> FloatArray:
+    """What the stack adds to its embeddings [N, E]."""
+    length = n_positions if stack.config.max_length is None else min(n_positions, stack.config.max_length)
+    table_NE = stack.positions(0, length, torch.zeros(1))
+    assert table_NE is not None
+    return _array(table_NE)
+
+
+def _rotations(spec: RotaryPositions, n_positions: int) -> FloatArray:
+    """Cosine and sine [N, R] of each pair: what becomes of the vector (1, 0) in every pair, in the model's order."""
+    first_R = torch.zeros(spec.n_rotated)
+    if spec.layout == "halves":
+        first_R[: spec.n_rotated // 2] = 1
+    else:
+        first_R[0::2] = 1
+    x_BHND = first_R.expand(1, 1, n_positions, spec.n_rotated)
+    return _array(rotate(x_BHND, spec, torch.arange(n_positions), n_positions)[0, 0])
+
+
+def _biases(stack: Stack, spec: AlibiPositions | BucketedPositions, layer: int, distance_n: torch.Tensor) -> FloatArray:
+    """What every head's scores gain [H, n] at each distance."""
+    attention = stack.layer(layer).attention
+    assert isinstance(attention, Attention)
+    if isinstance(spec, AlibiPositions):
+        weights = alibi_slopes(spec, attention.spec.n_heads)
+    else:
+        owner = stack.layer(layer if spec.from_layer is None else spec.from_layer).attention
+        assert isinstance(owner, Attention) and owner.position_bias is not None
+        weights = owner.position_bias.weight.float().cpu()
+    return _array(score_bias(spec, weights, torch.zeros(1, dtype=torch.long), distance_n)[:, 0])
+
+
+def _sinusoidal_names(spec: AbsolutePositions, config: StackConfig) -> tuple[str, ...]:
+    """ "0 sin", "1 cos", ... in the order of the spec's layout."""
+    assert isinstance(spec, SinusoidalPositions)
+    width = config.embedding.d_embedding
+    if spec.layout == "interleaved":
+        return tuple(f"{i} {'cos' if i % 2 else 'sin'}" for i in range(width))
+    n_sines = (width + 1) // 2
+    return tuple(f"{i} {'sin' if i < n_sines else 'cos'}" for i in range(width))
+
+
+def _rotary_names(spec: RotaryPositions) -> tuple[str, ...]:
+    half = spec.n_rotated // 2
+    if spec.layout == "halves":
+        return tuple(f"{i} {'cos' if i < half else 'sin'}" for i in range(spec.n_rotated))
+    return tuple(f"{i} {'sin' if i % 2 else 'cos'}" for i in range(spec.n_rotated))
+
+
+def _numbers(config: StackConfig) -> tuple[str, ...]:
+    return tuple(str(i) for i in range(config.embedding.d_embedding))
+
+
+def _array(x: torch.Tensor) -> FloatArray:
+    return read_only(x.detach().float().cpu().numpy())

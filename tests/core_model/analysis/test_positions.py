@@ -1,0 +1,106 @@
+"""Expected: Vaswani et al. 2017 (3.5), Su et al. 2021 (eq. 15), Press et al. 2022, Raffel et al. 2020."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core_model.analysis.positions import position_encoding
+from core_model.config import (
+    AlibiPositions,
+    BucketedPositions,
+    FeedForwardSpec,
+    LayerSpec,
+    LearnedPositions,
+    MaskSpec,
+    ModelConfig,
+    ResidualSpec,
+    RotaryPositions,
+    SinusoidalPositions,
+    StackConfig,
+    TokenEmbedding,
+    multi_head,
+)
+from core_model.nn.transformer import Transformer
+
+D_MODEL, N_HEADS = 8, 2
+
+
+def model_with(absolute: Any = None, *relative: Any, causal: bool = True) -> Any:
+    layers = tuple(
+        LayerSpec(
+            attention=multi_head(D_MODEL, N_HEADS, mask=MaskSpec(causal=causal), position=position),
+            attention_residual=ResidualSpec(),
+            feed_forward=FeedForwardSpec(d_hidden=8),
+            feed_forward_residual=ResidualSpec(),
+        )
+        for position in (relative or (None,))
+    )
+    embedding = TokenEmbedding(vocab_size=5, d_embedding=D_MODEL)
+    stack = StackConfig(d_model=D_MODEL, embedding=embedding, layers=layers, position=absolute)
+    torch.manual_seed(0)
+    return Transformer(ModelConfig(decoder=stack))
+
+
+def encoding(model: Any, layer: int, n_positions: int) -> Any:
+    return position_encoding(model, "decoder", layer, n_positions)
+
+
+def test_sinusoidal_table_is_the_articles():
+    found = encoding(model_with(SinusoidalPositions()), 0, 3)
+    assert found.kind == "sinusoidal" and found.bias is None
+    for position in range(3):
+        for i in range(D_MODEL):
+            angle = position / 10000 ** ((i - i % 2) / D_MODEL)
+            expected = math.cos(angle) if i % 2 else math.sin(angle)
+            assert found.table[position, i] == pytest.approx(expected, abs=1e-6)
+    assert found.dimensions[:3] == ("0 sin", "1 cos", "2 sin")
+
+
+def test_sinusoidal_halves_are_named_in_their_order():
+    found = encoding(model_with(SinusoidalPositions(layout="halves")), 0, 2)
+    assert found.dimensions == ("0 sin", "1 sin", "2 sin", "3 sin", "4 cos", "5 cos", "6 cos", "7 cos")
+    assert found.table[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+def test_learned_table_is_the_models_own_cut_to_its_rows():
+    model = model_with(LearnedPositions(max_length=4, offset=2))
+    found = encoding(model, 0, 100)
+    assert found.kind == "learned"
+    np.testing.assert_array_equal(found.table, model.decoder.position.weight[2:6].detach().numpy())
+
+
+@pytest.mark.parametrize("layout", ["halves", "interleaved"])
+def test_rotary_gives_cosine_and_sine_of_each_pairs_angle(layout):
+    found = encoding(model_with(None, RotaryPositions(n_rotated=4, layout=layout)), 0, 6)
+    pairs = [(0, 2), (1, 3)] if layout == "halves" else [(0, 1), (2, 3)]
+    for position in range(6):
+        for number, (first, second) in enumerate(pairs):
+            angle = position * 10000 ** (-2 * number / 4)
+            assert found.table[position, first] == pytest.approx(math.cos(angle), abs=1e-6)
+            assert found.table[position, second] == pytest.approx(math.sin(angle), abs=1e-6)
+            assert (found.dimensions[first][-3:], found.dimensions[second][-3:]) == ("cos", "sin")
+
+
+def test_alibi_penalty_is_linear_in_distance_with_slope_2_to_the_minus_8h_over_n():
+    found = encoding(model_with(None, AlibiPositions()), 0, 5)
+    assert found.distances.tolist() == [-4, -3, -2, -1, 0]
+    for head, slope in enumerate((2**-4, 2**-8)):
+        assert found.bias[head].tolist() == [-slope * distance for distance in (4, 3, 2, 1, 0)]
+
+
+def test_bucketed_bias_is_the_table_of_the_layer_that_owns_it_both_ways():
+    spec = {"n_buckets": 32, "max_distance": 128, "bidirectional": True}
+    model = model_with(None, BucketedPositions(**spec), BucketedPositions(**spec, from_layer=0), causal=False)
+    found = encoding(model, 1, 129)
+    table = model.decoder.layers["0"].attention.position_bias.weight.detach().numpy()
+    for distance, bucket in ((0, 0), (-1, 1), (1, 17), (8, 24), (-20, 10), (-128, 15)):
+        column = int(np.flatnonzero(found.distances == distance)[0])
+        np.testing.assert_array_equal(found.bias[:, column], table[bucket])
+
+
+def test_a_model_without_positions_says_so():
+    found = encoding(model_with(), 0, 9)
+    assert (found.kind, found.table, found.bias) == ("none", None, None)
