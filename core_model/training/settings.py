@@ -99,36 +99,37 @@ def problems(values: Mapping[str, Any]) -> dict[str, str]:
 _Check: TypeAlias = Callable[[str, Mapping[str, Any]], str | None]
 
 
-def _count(least: int, most: int | None = None, *, or_none: bool = False) -> _Check:
+def _count(least: int, most: int | None = None) -> _Check:
     """A whole number within limits."""
     limit = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def check(name: str, values: Mapping[str, Any]) -> str | None:
         value = values[name]
-        if value is None and or_none:
-            return None
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if whole and value >= least and (most is None or value <= most):
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if is_whole and value >= least and (most is None or value <= most):
             return None
         return f"{name} is {value!r}: it must be a whole number {limit}"
 
     return check
 
 
-def _number(least: float, below: float, *, or_none: bool = False, above: bool = False) -> _Check:
+def _number(least: float, below: float = math.inf, *, above: bool = False) -> _Check:
     """A finite number from `least` (or `above` it) to below a limit."""
     limit = f"{'above' if above else 'at least'} {least:g}" + ("" if math.isinf(below) else f" and below {below:g}")
 
     def check(name: str, values: Mapping[str, Any]) -> str | None:
         value = values[name]
-        if value is None and or_none:
-            return None
-        real = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if real and (value > least if above else value >= least) and value < below:
+        is_real = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if is_real and (value > least if above else value >= least) and value < below:
             return None
         return f"{name} is {value!r}: it must be a finite number {limit}"
 
     return check
+
+
+def _optional(check: _Check) -> _Check:
+    """None is right too."""
+    return lambda name, values: None if values[name] is None else check(name, values)
 
 
 def _choice(known: Mapping[str, object]) -> _Check:
@@ -139,7 +140,7 @@ def _choice(known: Mapping[str, object]) -> _Check:
 
 
 def _betas(name: str, values: Mapping[str, Any]) -> str | None:
-    if len(values[name]) == 2 and all(0 <= beta < 1 for beta in values[name]):
+    if isinstance(values[name], tuple) and len(values[name]) == 2 and all(0 <= beta < 1 for beta in values[name]):
         return None
     return f"{name} is {values[name]!r}: it must be two numbers of at least 0 and below 1"
 
@@ -159,13 +160,13 @@ _CHECKS: dict[str, _Check] = {
     "length": _count(SHORTEST, 8192),
     "schedule": _choice(SCHEDULES),
     "warmup": _count(0),
-    "peak_learning_rate": _number(0, math.inf, above=True, or_none=True),
+    "peak_learning_rate": _optional(_number(0, above=True)),
     "betas": _betas,
-    "eps": _number(0, math.inf, above=True),
-    "weight_decay": _number(0, math.inf),
-    "clip": _number(0, math.inf, above=True, or_none=True),
+    "eps": _number(0, above=True),
+    "weight_decay": _number(0),
+    "clip": _optional(_number(0, above=True)),
     "precision": _choice(PRECISIONS),
-    "threads": _count(1, or_none=True),
+    "threads": _optional(_count(1)),
     "seed": _count(0, 2**63 - 1),
     "watch_every": _count(1),
     "save_every": _count(1),

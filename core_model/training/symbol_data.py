@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from core_model.config import SpecialTokens
+from core_model.tokenize import Tokenizer
 from core_model.tokenize.native import CharacterTokenizer
 from core_model.tokenize.template import Template
 from core_model.training.data import IGNORED, N_HELD_OUT, Batch, Example, Ids
@@ -34,7 +35,9 @@ class SymbolData:
 
     def __init__(self, transform: Transform, *, encoder_decoder: bool, length: int, seed: int) -> None:
         template = Template(single="$A <end>" if encoder_decoder else "<begin> $A")
-        self.tokenizer = CharacterTokenizer(string.ascii_lowercase + _SEPARATOR, special=_SPECIAL, template=template)
+        self.tokenizer: Tokenizer = CharacterTokenizer(
+            string.ascii_lowercase + _SEPARATOR, special=_SPECIAL, template=template
+        )
         self.special = SpecialTokens(
             begin=_BEGIN, end=_END, padding=_PADDING, decoder_start=_BEGIN if encoder_decoder else None
         )

@@ -2,6 +2,7 @@ import math
 import threading
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ SMALL = TrainingSettings(
 )
 
 
-def run(settings=SMALL, control=None):
+def run(settings: TrainingSettings = SMALL, control: TrainControl | None = None) -> list[Any]:
     return list(train(settings, cancel=CancelToken(), control=control or TrainControl()))
 
 
@@ -43,8 +44,8 @@ def test_reverse_is_learned_within_150_steps():
 
 
 def test_first_loss_is_the_cross_entropy_of_the_first_batch():
-    training = Training(SMALL)
-    batch = TASKS["reverse"].make_data(4, 0, None).batch(np.random.default_rng(1), 32)
+    training: Any = Training(SMALL)
+    batch: Any = TASKS["reverse"].make_data(4, 0, None).batch(np.random.default_rng(1), 32)
     model = training.model
     logits = model(
         *map(torch.from_numpy, (batch.ids_BN, batch.decoder_ids_BM)), key_mask_BN=torch.from_numpy(batch.key_mask_BN)
@@ -118,7 +119,7 @@ def test_cancel_is_heeded_at_the_next_step():
 
 @pytest.mark.parametrize("task", ["copy", "reverse"])
 def test_probe_is_what_run_trace_computes_of_the_same_model(task):
-    training = Training(replace(SMALL, task=task, steps=2, watch_every=1))
+    training: Any = Training(replace(SMALL, task=task, steps=2, watch_every=1))
     *_, last = training.run(cancel=CancelToken(), control=TrainControl())
     probe = training.data.probe
     trace = run_trace(training.model, Inputs(ids=probe.ids, decoder_ids=probe.decoder_ids))
@@ -153,7 +154,7 @@ def test_mixed_precision_follows_float32(precision):
 
 
 def test_first_not_finite_number_stops_the_run_naming_step_and_tensor():
-    training = Training(SMALL)
+    training: Any = Training(SMALL)
     events = training.run(cancel=CancelToken(), control=TrainControl())
     next(events)
     with torch.no_grad():
@@ -163,7 +164,7 @@ def test_first_not_finite_number_stops_the_run_naming_step_and_tensor():
 
 
 def test_an_activation_that_overflows_is_named_by_its_site():
-    training = Training(SMALL)
+    training: Any = Training(SMALL)
     with torch.no_grad():
         training.model.encoder.layers["0"].feed_forward.output.weight.fill_(3e38)
     with pytest.raises(TrainingError, match=r"step 1: encoder\.0\.feed_forward_output is"):

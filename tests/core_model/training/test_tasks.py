@@ -1,3 +1,6 @@
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +17,7 @@ def generator():
     return np.random.default_rng(0)
 
 
-def symbols(name, length=9, seed=0):
+def symbols(name: str, length: int = 9, seed: int = 0) -> Any:
     return TASKS[name].make_data(length, seed, None)
 
 
@@ -85,6 +88,10 @@ def test_held_out_examples_are_never_trained_on(generator):
     assert held_out.isdisjoint(drawn)
 
 
+def characters(path: Path, length: int) -> Any:
+    return TASKS["language_model"].make_data(length, 0, path)
+
+
 @pytest.fixture
 def write_text(tmp_path):
     def write(text, encoding="utf-8"):
@@ -97,7 +104,7 @@ def write_text(tmp_path):
 
 def test_language_model_predicts_each_next_character(write_text, generator):
     text = "der Fluß fließt — 🙂 und fließt. " * 8
-    data = TASKS["language_model"].make_data(10, 0, write_text(text))
+    data = characters(write_text(text), 10)
     batch = data.batch(generator, 5)
     assert (batch.ids_BN[:, 1:] == batch.targets[:, :-1]).all()
     for ids in batch.ids_BN:
@@ -106,7 +113,7 @@ def test_language_model_predicts_each_next_character(write_text, generator):
 
 
 def test_language_model_never_trains_on_the_end_of_the_text(write_text, generator):
-    data = TASKS["language_model"].make_data(7, 0, write_text("a" * 90 + "b" * 10))
+    data = characters(write_text("a" * 90 + "b" * 10), 7)
     batch = data.batch(generator, 1000)
     assert set(data.tokenizer.decode(np.unique(batch.targets))) == {"a"}
     assert "b" in data.tokenizer.decode(np.unique(data.held_out.targets))
