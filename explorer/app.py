@@ -110,7 +110,7 @@ class Explorer(QObject):
         self.store = Store(state_of(settings))
         bridge = Bridge(self)
         names: tuple[LaneName, ...] = ("interactive", "io")
-        lanes = {name: Lane(name, engine.answer, bridge.deliver) for name in names}
+        lanes: dict[LaneName, Lane] = {name: Lane(name, engine.answer, bridge.deliver) for name in names}
         self.controller = Controller(self.store, lanes, bridge, self)
         self.window = MainWindow(self.store, self.controller, themes, self._samples, settings.window)
         self.window.closed.connect(self.close)

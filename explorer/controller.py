@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 from explorer.state.app_state import AppState, Notice
 from explorer.state.moves import Move, add_notice, with_model, with_tokens, with_trace
 from explorer.state.outcome import Outcome, Problem
-from explorer.state.queries import FACTS, LaneName, Query, QueryFunction, wanted
+from explorer.state.queries import FACTS, AnyQuery, LaneName, QueryFunction, wanted
 from explorer.state.store import Store
 from explorer.workers.bridge import Bridge
 from explorer.workers.lane import Lane
@@ -48,7 +48,7 @@ class Presenter(Protocol):
 class _Slot:
     """What a slot asks now and what came of it; `result` is None while the answer is awaited."""
 
-    query: Query | None = None
+    query: AnyQuery | None = None
     result: object = None
 
     @property
@@ -82,7 +82,7 @@ class Controller(QObject):
         self._lanes = lanes
         self._panels: dict[str, _Panel] = {}
         self._slots: dict[str, _Slot] = {slot: _Slot() for slot in FACTS}
-        self._answers: Lru[Query, object] = Lru(_ANSWER_BUDGET)
+        self._answers: Lru[AnyQuery, object] = Lru(_ANSWER_BUDGET)
         self._is_running = False
         self._was_idle = False
         self._timer = QTimer(self, interval=_PROGRESS_MS)

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from explorer.state.app_state import AppState
-from explorer.state.queries import OpenQuery, Query, TokensQuery, TraceQuery
+from explorer.state.queries import AnyQuery, OpenQuery, TokensQuery, TraceQuery
 from explorer.theme.fonts import caption_font
 from explorer.theme.icons import icon
 from explorer.theme.metrics import SPACE_3
@@ -71,7 +71,7 @@ class StatusLine(QWidget):
         self.command_requested.emit("panel_messages")
 
 
-def _words(query: Query) -> str:
+def _words(query: AnyQuery) -> str:
     match query:
         case OpenQuery():
             return "opening"

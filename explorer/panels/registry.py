@@ -13,7 +13,7 @@ from explorer.panels.messages import MessagesPanel
 from explorer.panels.model_card import ModelCardPanel
 from explorer.panels.panel import PanelSpec
 from explorer.panels.tokens import TokensPanel
-from explorer.state.queries import heads_query, inspector_query, matrix_query, matrix_tile_query, open_query
+from explorer.state.queries import heads_query, inspector_query, matrix_query, matrix_tile_query, model_card_query
 from explorer.viewmodels.attention import matrix_picture, matrix_tile
 from explorer.viewmodels.heads import heads_picture
 from explorer.viewmodels.inspector import inspector_sheet
@@ -67,7 +67,7 @@ PANELS: tuple[PanelSpec, ...] = (
         area="right",
         layouts=("explore",),
         factory=ModelCardPanel,
-        query=open_query,
+        query=model_card_query,
         view=model_card,
         shortcut="Ctrl+3",
         tooltip="What the checkpoint is: stated, inferred or unknown.",

@@ -85,10 +85,14 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceFacts:
-    """The fact that a forward pass was run and is kept: the bytes it holds and the seconds it took."""
+    """The fact that a forward pass was run and is kept: the bytes it holds and the seconds it took.
+
+    `info` is the model card after its weights were read, which may have added warnings.
+    """
 
     source: Source
     inputs: InputText
+    info: ModelInfo
     n_bytes: int
     seconds: float
 

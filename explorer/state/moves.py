@@ -114,8 +114,15 @@ def with_tokens(tokens: Tokens) -> Move:
 
 
 def with_trace(facts: TraceFacts) -> Move:
-    """The model was run over the text."""
-    return lambda state: replace(state, trace=facts)
+    """The model was run over the text; its card may say more now that its weights were read."""
+
+    def move(state: AppState) -> AppState:
+        model = state.model
+        if model is not None and model.source == facts.source:
+            model = replace(model, info=facts.info)
+        return replace(state, trace=facts, model=model)
+
+    return move
 
 
 def _with_recent(recent: tuple[Path, ...], source: Source) -> tuple[Path, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from explorer.state.queries import Query
+from explorer.state.queries import AnyQuery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,5 +26,5 @@ class Outcome:
     """The end of one job: the query it answers and its result, or the Problem that stood in the way."""
 
     slot: str
-    query: Query
+    query: AnyQuery
     result: object

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from core_model.results import Reduce
-from explorer.state.app_state import AppState, Cell, InputText, Source, Span
+from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer
+from explorer.state.app_state import AppState, Cell, InputText, OpenedModel, Source, Span, Tokens, TraceFacts
 
+R = TypeVar("R")
 LaneName: TypeAlias = Literal["interactive", "io", "training"]
 
 EXACT_LIMIT = 1024
@@ -22,16 +24,19 @@ THUMBNAIL_SIZE = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Query:
-    """A question to the engine. `lane` names the thread that answers; `failed` is what to say when it cannot."""
+class Query(Generic[R]):
+    """A question to the engine, and the type of its answer.
+
+    `lane` names the thread that answers; `failed` is what to say when it cannot.
+    """
 
     lane: ClassVar[LaneName] = "interactive"
     failed: ClassVar[str] = "This picture cannot be computed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenQuery(Query):
-    """What is this checkpoint? Answer: OpenedModel."""
+class OpenQuery(Query[OpenedModel]):
+    """What is this checkpoint?"""
 
     lane: ClassVar[LaneName] = "io"
     failed: ClassVar[str] = "The checkpoint cannot be opened"
@@ -39,8 +44,18 @@ class OpenQuery(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokensQuery(Query):
-    """Which tokens does this text have in this model? Answer: Tokens."""
+class ModelCardQuery(Query[OpenedModel]):
+    """The same again, for its card; more is known of a model that `is_loaded`."""
+
+    lane: ClassVar[LaneName] = "io"
+    failed: ClassVar[str] = "The checkpoint cannot be opened"
+    source: Source
+    is_loaded: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokensQuery(Query[Tokens]):
+    """Which tokens does this text have in this model?"""
 
     failed: ClassVar[str] = "The text cannot be read"
     source: Source
@@ -48,8 +63,8 @@ class TokensQuery(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceQuery(Query):
-    """Run the model over the text and keep what every other answer is computed from. Answer: TraceFacts."""
+class TraceQuery(Query[TraceFacts]):
+    """Run the model over the text and keep what every other answer is computed from."""
 
     failed: ClassVar[str] = "The model cannot be run over this text"
     source: Source
@@ -57,8 +72,8 @@ class TraceQuery(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeadsQuery(Query):
-    """All heads of a site as small pictures. Answer: HeadsAnswer."""
+class HeadsQuery(Query[HeadsAnswer]):
+    """All heads of a site as small pictures."""
 
     trace: TraceQuery
     site: str
@@ -66,8 +81,8 @@ class HeadsQuery(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixQuery(Query):
-    """One head's attention, whole (rows and cols None) or in part, at most `size` pixels. Answer: MatrixAnswer."""
+class MatrixQuery(Query[MatrixAnswer]):
+    """One head's attention, whole (rows and cols None) or in part, at most `size` pixels."""
 
     trace: TraceQuery
     site: str
@@ -80,8 +95,8 @@ class MatrixQuery(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InspectorQuery(Query):
-    """One head, and one cell of it when there is one to tell about. Answer: InspectorAnswer."""
+class InspectorQuery(Query[InspectorAnswer]):
+    """One head, and one cell of it when there is one to tell about."""
 
     trace: TraceQuery
     site: str
@@ -90,10 +105,11 @@ class InspectorQuery(Query):
     cell: Cell | None
 
 
-QueryFunction: TypeAlias = Callable[[AppState], Query | None]
+AnyQuery: TypeAlias = Query[Any]
+QueryFunction: TypeAlias = Callable[[AppState], AnyQuery | None]
 
 
-def wanted(state: AppState, visible: Mapping[str, QueryFunction]) -> dict[str, Query]:
+def wanted(state: AppState, visible: Mapping[str, QueryFunction]) -> dict[str, AnyQuery]:
     """One query a slot: the facts, then what each visible panel asks. Slots with nothing to ask are left out."""
     asked = {slot: ask(state) for slot, ask in (FACTS | dict(visible)).items()}
     return {slot: query for slot, query in asked.items() if query is not None}
@@ -124,6 +140,13 @@ FACTS: dict[str, QueryFunction] = {"open": open_query, "tokens": tokens_query, "
 def traced(state: AppState) -> TraceQuery | None:
     """The forward pass that panels ask about; None until it was run."""
     return trace_query(state) if state.is_traced else None
+
+
+def model_card_query(state: AppState) -> ModelCardQuery | None:
+    if state.source is None or state.current_model is None:
+        return None
+    is_loaded = state.trace is not None and state.trace.source == state.source
+    return ModelCardQuery(source=state.source, is_loaded=is_loaded)
 
 
 def heads_query(state: AppState) -> HeadsQuery | None:

@@ -11,11 +11,12 @@ from core_model.results import read_only
 from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer
 from explorer.state.app_state import OpenedModel, Tokens, TraceFacts
 from explorer.state.queries import (
+    AnyQuery,
     HeadsQuery,
     InspectorQuery,
     MatrixQuery,
+    ModelCardQuery,
     OpenQuery,
-    Query,
     TokensQuery,
     TraceQuery,
 )
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from core_model.tokenize import Encoding
     from explorer.workers.engine import Engine
 
-AnswerFunction: TypeAlias = Callable[["Engine", Any, CancelToken, Progress], object]
+AnswerFunction: TypeAlias = Callable[["Engine", Any, CancelToken, Progress], Any]
 
 
-def _open(engine: Engine, query: OpenQuery, cancel: CancelToken, progress: Progress) -> OpenedModel:
+def _open(engine: Engine, query: OpenQuery | ModelCardQuery, cancel: CancelToken, progress: Progress) -> OpenedModel:
     checkpoint = engine.checkpoint(query.source)
     config = checkpoint.config
     return OpenedModel(
@@ -53,7 +54,11 @@ def _trace(engine: Engine, query: TraceQuery, cancel: CancelToken, progress: Pro
     start = time.perf_counter()
     trace = engine.trace(query, cancel, progress)
     return TraceFacts(
-        source=query.source, inputs=query.inputs, n_bytes=trace.n_bytes, seconds=time.perf_counter() - start
+        source=query.source,
+        inputs=query.inputs,
+        info=engine.checkpoint(query.source).info,
+        n_bytes=trace.n_bytes,
+        seconds=time.perf_counter() - start,
     )
 
 
@@ -91,8 +96,9 @@ def _inspector(engine: Engine, query: InspectorQuery, cancel: CancelToken, progr
     )
 
 
-ANSWERS: dict[type[Query], AnswerFunction] = {
+ANSWERS: dict[type[AnyQuery], AnswerFunction] = {
     OpenQuery: _open,
+    ModelCardQuery: _open,
     TokensQuery: _tokens,
     TraceQuery: _trace,
     HeadsQuery: _heads,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from explorer.state.app_state import InputText, Source, Tokens
-from explorer.state.queries import Query, TraceQuery
+from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.answers import ANSWERS
 from explorer.workers.lru import Lru
 
@@ -34,7 +34,7 @@ class Engine:
         self._traces: Lru[TraceQuery, Trace] = Lru(_GIB)
         self._inputs: Lru[tuple[Source, InputText], Inputs] = Lru(4)
 
-    def answer(self, query: Query, cancel: CancelToken, progress: Progress) -> object:
+    def answer(self, query: Query[R], cancel: CancelToken, progress: Progress) -> R:
         """The answer to a query: frozen records of numpy and text.
 
         Raises CoreError for what the person can act on, Cancelled when the token was set.
@@ -51,11 +51,11 @@ class Engine:
             self._checkpoints.put(source, held, 1)
         return held
 
-    def model(self, source: Source) -> Transformer:
+    def model(self, source: Source, cancel: CancelToken, progress: Progress) -> Transformer:
         """The loaded model in eval mode. Raises CheckpointError when any weight is missing or mis-shaped."""
         held = self._models.get(source)
         if held is None:
-            held = self.checkpoint(source).load_model()
+            held = self.checkpoint(source).load_model(cancel=cancel, progress=progress)
             size = sum(parameter.nbytes for parameter in held.parameters())
             self._models.put(source, held, size)
         return held
@@ -89,7 +89,7 @@ class Engine:
         if held is None:
             from core_model.trace import run_trace
 
-            model, inputs = self.model(query.source), self.inputs(query.source, query.inputs)
+            model, inputs = self.model(query.source, cancel, progress), self.inputs(query.source, query.inputs)
             held = run_trace(model, inputs, cancel=cancel, progress=progress)
             self._traces.put(query, held, held.n_bytes)
         return held

@@ -11,15 +11,15 @@ from typing import TypeAlias
 from core_model.cancel import CancelToken, Progress
 from core_model.errors import Cancelled, CoreError
 from explorer.state.outcome import Outcome, Problem
-from explorer.state.queries import Query
+from explorer.state.queries import AnyQuery
 
-Answer: TypeAlias = Callable[[Query, CancelToken, Progress], object]
+Answer: TypeAlias = Callable[[AnyQuery, CancelToken, Progress], object]
 
 
 @dataclass(kw_only=True)
 class _Job:
     slot: str
-    query: Query
+    query: AnyQuery
     cancel: CancelToken = field(default_factory=CancelToken)
     fraction: float | None = None
 
@@ -33,7 +33,7 @@ class Running:
     """What a lane is busy with. `fraction` is None until the work has told how far it is."""
 
     slot: str
-    query: Query
+    query: AnyQuery
     fraction: float | None
 
 
@@ -56,7 +56,7 @@ class Lane:
     def start(self) -> None:
         self._thread.start()
 
-    def submit(self, slot: str, query: Query) -> None:
+    def submit(self, slot: str, query: AnyQuery) -> None:
         """Ask; whatever the slot asked before is no longer wanted. Any thread."""
         with self._changed:
             self._drop(slot)
