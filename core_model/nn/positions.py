@@ -15,20 +15,21 @@ from core_model.config import AlibiPositions, BucketedPositions, RotaryPositions
 def sinusoidal_table(spec: SinusoidalPositions, position_N: torch.Tensor, d_model: int) -> torch.Tensor:
     """Sines and cosines [N, C] of each position (Vaswani et al. 2017, section 3.5); any width, odd too.
 
-    Dimension pair i has angle position / base^(2i / C); with `endpoint`, position / base^(i / (C/2 - 1)).
+    Dimension pair i has angle position / base^(2i / C). With `endpoint` it is position / base^(i / (C/2 - 1)), and the
+    last dimension of an odd width stays 0, as in fairseq.
     """
-    n_sines = (d_model + 1) // 2
+    n_cosines = d_model // 2
+    n_sines = n_cosines if spec.endpoint else d_model - n_cosines
     pair = torch.arange(n_sines, dtype=torch.float64)
-    exponent = pair / max(d_model // 2 - 1, 1) if spec.endpoint else 2 * pair / d_model
+    exponent = pair / max(n_cosines - 1, 1) if spec.endpoint else 2 * pair / d_model
     angle_NP = (position_N.double() + spec.offset)[:, None] * torch.exp(-math.log(spec.base) * exponent)
     table_NC = torch.zeros(len(position_N), d_model, dtype=torch.float64)
-    n_cosines = d_model // 2
     if spec.layout == "interleaved":
-        table_NC[:, 0::2] = angle_NP.sin()
-        table_NC[:, 1::2] = angle_NP[:, :n_cosines].cos()
+        sines, cosines = slice(0, 2 * n_sines, 2), slice(1, 2 * n_cosines, 2)
     else:
-        table_NC[:, :n_sines] = angle_NP.sin()
-        table_NC[:, n_sines:] = angle_NP[:, :n_cosines].cos()
+        sines, cosines = slice(n_sines), slice(n_sines, n_sines + n_cosines)
+    table_NC[:, sines] = angle_NP.sin()
+    table_NC[:, cosines] = angle_NP[:, :n_cosines].cos()
     return table_NC.float()
 
 
