@@ -1,0 +1,140 @@
+"""Positions: expected values from Vaswani et al. 2017, Su et al. 2021, Press et al. 2022, T5, and reports of others."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
+from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+from transformers.models.t5.modeling_t5 import T5Attention
+
+from core_model.config import AlibiPositions, BucketedPositions, RotaryPositions, SinusoidalPositions
+from core_model.nn.positions import (
+    alibi_slopes,
+    relative_bucket,
+    rotary_frequencies,
+    rotate,
+    score_bias,
+    sinusoidal_table,
+)
+from tests.core_model.dense import paper_slopes
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [("interleaved", [0.8415, 0.5403, 0.0100, 0.99995]), ("halves", [0.8415, 0.0100, 0.5403, 0.99995])],
+)
+def test_sinusoidal_row_of_position_1_in_4_dimensions(layout, expected):
+    """fairseq#4648: two layouts of the same numbers."""
+    row_C = sinusoidal_table(SinusoidalPositions(layout=layout), torch.tensor([1]), 4)[0]
+    assert row_C.tolist() == pytest.approx(expected, abs=5e-5)
+
+
+@given(d_model=st.integers(1, 33), position=st.integers(0, 10_000), offset=st.integers(0, 2))
+def test_interleaved_sinusoids_follow_section_3_5_at_any_width(d_model, position, offset):
+    table_NC = sinusoidal_table(SinusoidalPositions(offset=offset), torch.tensor([position]), d_model)
+    for dimension in range(d_model):
+        angle = (position + offset) / 10000 ** (2 * (dimension // 2) / d_model)
+        expected = math.cos(angle) if dimension % 2 else math.sin(angle)
+        assert table_NC[0, dimension].item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("d_model", [1, 2, 5, 8, 13, 64])
+def test_halved_sinusoids_equal_those_of_marian(d_model):
+    theirs_NC = MarianSinusoidalPositionalEmbedding(50, d_model).create_weight()
+    ours_NC = sinusoidal_table(SinusoidalPositions(layout="halves"), torch.arange(50), d_model)
+    torch.testing.assert_close(ours_NC, theirs_NC, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("d_model", [4, 5, 8, 13, 64])
+def test_sinusoids_with_an_endpoint_equal_those_of_fairseq(d_model):
+    """M2M-100 leaves the last dimension of an odd width at 0."""
+    theirs_NC = M2M100SinusoidalPositionalEmbedding.get_embedding(52, d_model)[2:]
+    spec = SinusoidalPositions(layout="halves", endpoint=True, offset=2)
+    torch.testing.assert_close(sinusoidal_table(spec, torch.arange(50), d_model), theirs_NC, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [("halves", [-1.9841, 1.9599, 2.4624, 4.0198]), ("interleaved", [-1.1426, 1.9221, 2.9599, 4.0298])],
+)
+def test_rotary_turns_1_2_3_4_at_position_1(layout, expected):
+    """transformers#25199, gpt-fast#190."""
+    x_BHND = torch.tensor([1.0, 2.0, 3.0, 4.0]).view(1, 1, 1, 4)
+    turned_BHND = rotate(x_BHND, RotaryPositions(n_rotated=4, layout=layout), torch.tensor([1]), 2)
+    assert turned_BHND.flatten().tolist() == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.parametrize("layout", ["halves", "interleaved"])
+def test_partial_rotary_leaves_the_other_dimensions_alone(layout):
+    x_BHND = torch.randn(1, 2, 5, 7, generator=torch.Generator().manual_seed(0))
+    spec = RotaryPositions(n_rotated=4, layout=layout)
+    turned_BHND = rotate(x_BHND, spec, torch.arange(5), 5)
+    assert torch.equal(turned_BHND[..., 4:], x_BHND[..., 4:])
+    assert torch.equal(turned_BHND[:, :, 0], x_BHND[:, :, 0])
+    torch.testing.assert_close(turned_BHND.norm(dim=-1), x_BHND.norm(dim=-1))
+    assert not torch.allclose(turned_BHND[:, :, 1:, :4], x_BHND[:, :, 1:, :4])
+
+
+@pytest.mark.parametrize("layout", ["halves", "interleaved"])
+def test_products_of_rotated_vectors_depend_on_their_distance_alone(layout):
+    """Su et al. 2021, eq. 16."""
+    q_BHND, k_BHMD = torch.randn(2, 1, 1, 1, 8, generator=torch.Generator().manual_seed(0)).expand(2, 1, 1, 9, 8)
+    spec = RotaryPositions(n_rotated=8, base=100.0, layout=layout)
+    rotated = [rotate(x, spec, torch.arange(9), 9)[0, 0] for x in (q_BHND, k_BHMD)]
+    s_NM = rotated[0] @ rotated[1].T
+    for distance in range(-8, 9):
+        diagonal = s_NM.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=1e-5)
+    assert s_NM[0].std() > 0.1
+
+
+def test_rotary_keeps_the_dtype_and_turns_far_positions_in_full_precision():
+    """Angles of position 100 000 rounded to float16 or bfloat16 would be noise."""
+    x_BHND = torch.ones(1, 1, 1, 4)
+    spec = RotaryPositions(n_rotated=4)
+    exact = rotate(x_BHND, spec, torch.tensor([100_000]), 100_001)
+    for dtype in (torch.float16, torch.bfloat16):
+        turned = rotate(x_BHND.to(dtype), spec, torch.tensor([100_000]), 100_001)
+        assert turned.dtype == dtype
+        torch.testing.assert_close(turned.float(), exact, atol=0.02, rtol=0)
+
+
+def test_rotary_frequencies_fall_geometrically_from_1():
+    frequency_P, factor = rotary_frequencies(RotaryPositions(n_rotated=8, base=10000.0), 100)
+    assert frequency_P.tolist() == pytest.approx([1, 0.1, 0.01, 0.001])
+    assert factor == 1
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 3, 6, 8, 12, 16, 40, 112])
+def test_alibi_slopes_are_those_of_the_paper(n_heads):
+    assert alibi_slopes(AlibiPositions(), n_heads).tolist() == pytest.approx(paper_slopes(n_heads))
+
+
+def test_alibi_of_8_heads_halves_from_one_half():
+    """Press et al. 2022, section 3."""
+    assert alibi_slopes(AlibiPositions(), 8).tolist() == [2.0**-i for i in range(1, 9)]
+
+
+def test_alibi_takes_the_slope_for_each_token_of_distance():
+    bias_HNM = score_bias(AlibiPositions(), torch.tensor([0.5, 0.25]), torch.tensor([3]), torch.arange(5))
+    assert bias_HNM[:, 0].tolist() == [[-1.5, -1.0, -0.5, 0, -0.5], [-0.75, -0.5, -0.25, 0, -0.25]]
+
+
+def test_t5_buckets_of_32_to_128_both_ways():
+    """transformers#13397, #10221."""
+    distance = torch.tensor([-1, 1, 8, -20, -128, 0])
+    assert relative_bucket(BucketedPositions(), distance).tolist() == [1, 17, 24, 10, 15, 0]
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize(("n_buckets", "max_distance"), [(32, 128), (8, 20), (64, 1000), (4, 9), (33, 50)])
+def test_buckets_equal_those_of_t5(n_buckets, max_distance, bidirectional):
+    distance = torch.arange(-2000, 2001)
+    spec = BucketedPositions(n_buckets=n_buckets, max_distance=max_distance, bidirectional=bidirectional)
+    theirs = T5Attention._relative_position_bucket(
+        distance, bidirectional=bidirectional, num_buckets=n_buckets, max_distance=max_distance
+    )
+    assert torch.equal(relative_bucket(spec, distance), theirs)
