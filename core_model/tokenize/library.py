@@ -71,6 +71,12 @@ class LibraryTokenizer(Tokenizer):
         with library_door(self.kind):
             return self._library.decode(shown)
 
+    def save(self, folder: Path) -> Path:
+        """Write tokenizer.json into `folder`; returns its path."""
+        path = folder / "tokenizer.json"
+        path.write_text(self._library.to_str(), encoding="utf-8")
+        return path
+
     def token_text(self, id: int) -> str:
         return unused_row(id) if self._token(id) is None else text_of(self._bytes_of(id))
 

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from core_model.checkpoint.native import SavableTokenizer
 from core_model.config import SpecialTokens
 from core_model.tokenize import Tokenizer
 
@@ -49,10 +50,14 @@ class Example:
     decoder_ids: tuple[int, ...] | None = None
 
 
+class RunTokenizer(Tokenizer, SavableTokenizer, Protocol):
+    """A tokenizer that can be kept in a run folder."""
+
+
 class TrainingData(Protocol):
     """A source of examples. `max_length` is the longest input of any stack, in tokens."""
 
-    tokenizer: Tokenizer
+    tokenizer: RunTokenizer
     special: SpecialTokens
     max_length: int
     held_out: Batch

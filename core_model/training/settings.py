@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -21,7 +21,8 @@ POSITIONS: dict[str, str] = {
     "bucketed": "learned score bias by distance",
     "none": "none",
 }
-INITIALIZATIONS: dict[str, str] = {
+Initialization: TypeAlias = Literal["xavier_uniform", "xavier_normal", "normal", "gpt2", "zero_output"]
+INITIALIZATIONS: dict[Initialization, str] = {
     "xavier_uniform": "Xavier uniform",
     "xavier_normal": "Xavier normal",
     "normal": "normal, 0.02",
@@ -55,7 +56,7 @@ class TrainingSettings:
     norm: Literal["pre", "post"] = "pre"
     positions: str = "sinusoidal"
     dropout: float = 0.0
-    initialization: str = "xavier_uniform"
+    initialization: Initialization = "xavier_uniform"
     steps: int = 2000
     batch: int = 64
     length: int = 12
@@ -132,7 +133,7 @@ def _optional(check: _Check) -> _Check:
     return lambda name, values: None if values[name] is None else check(name, values)
 
 
-def _choice(known: Mapping[str, object]) -> _Check:
+def _choice(known: Collection[str]) -> _Check:
     def check(name: str, values: Mapping[str, Any]) -> str | None:
         return None if values[name] in known else f"{name} is {values[name]!r}: it must be one of {', '.join(known)}"
 

@@ -14,10 +14,9 @@ from typing import TypeAlias
 import numpy as np
 
 from core_model.config import SpecialTokens
-from core_model.tokenize import Tokenizer
 from core_model.tokenize.native import CharacterTokenizer
 from core_model.tokenize.template import Template
-from core_model.training.data import IGNORED, N_HELD_OUT, Batch, Example, Ids
+from core_model.training.data import IGNORED, N_HELD_OUT, Batch, Example, Ids, RunTokenizer
 
 Transform: TypeAlias = Callable[[Ids], Ids]
 """Symbols of an example -> symbols to be written."""
@@ -35,7 +34,7 @@ class SymbolData:
 
     def __init__(self, transform: Transform, *, encoder_decoder: bool, length: int, seed: int) -> None:
         template = Template(single="$A <end>" if encoder_decoder else "<begin> $A")
-        self.tokenizer: Tokenizer = CharacterTokenizer(
+        self.tokenizer: RunTokenizer = CharacterTokenizer(
             string.ascii_lowercase + _SEPARATOR, special=_SPECIAL, template=template
         )
         self.special = SpecialTokens(

@@ -8,9 +8,8 @@ import numpy as np
 
 from core_model.config import SpecialTokens
 from core_model.errors import TrainingError
-from core_model.tokenize import Tokenizer
 from core_model.tokenize.native import CharacterTokenizer
-from core_model.training.data import N_HELD_OUT, Batch, Example, Ids
+from core_model.training.data import N_HELD_OUT, Batch, Example, Ids, RunTokenizer
 
 HELD_OUT_SHARE = 0.1
 """The last tenth of the text is never trained on."""
@@ -21,7 +20,7 @@ PROBE_TOKENS = 48
 class TextData:
     """Windows of `length` tokens of a tokenized text, at random places before its last tenth."""
 
-    def __init__(self, ids: Ids, tokenizer: Tokenizer, *, length: int, name: str) -> None:
+    def __init__(self, ids: Ids, tokenizer: RunTokenizer, *, length: int, name: str) -> None:
         """Raises TrainingError when the text, called `name`, is too short to hold out a window of it."""
         self.tokenizer = tokenizer
         self.special = SpecialTokens()

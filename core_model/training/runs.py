@@ -1,0 +1,121 @@
+"""A training and the folder it is kept in: saved while it runs, opened like any other checkpoint.
+
+A run folder holds model.safetensors, config.json and the tokenizer, and run.json with the settings and the history of
+every update. Saving replaces the whole folder at once, so what is on disk is always a complete run.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from core_model.cancel import CancelToken
+from core_model.checkpoint.native import save_run_model
+from core_model.errors import Cancelled, TrainingError
+from core_model.training.control import TrainControl
+from core_model.training.data import TrainingData
+from core_model.training.events import TrainEvent
+from core_model.training.loop import Training
+from core_model.training.precision import first_not_finite
+from core_model.training.settings import TrainingSettings
+
+RUN_FILE = "run.json"
+VERSION = 1
+
+_HISTORY = ("loss", "learning_rate", "grad_norm", "loss_scale", "tokens_per_second", "seconds")
+_SPARE_BYTES = 1 << 20
+"""Room for the tokenizer and the history beside the weights."""
+
+
+class Run:
+    """A training that is saved into a folder of its own. Made and run on one thread, off the UI thread."""
+
+    def __init__(self, settings: TrainingSettings, folder: Path, data: TrainingData | None = None) -> None:
+        """Raises TrainingError when the folder is taken or its disk has no room, and what `Training` raises."""
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise TrainingError(f"{folder} is there already and not empty: choose another folder for the run.")
+        self.training = Training(settings, data)
+        self.folder = folder
+        self.saved_step: int | None = None
+        """The last update whose weights are on disk."""
+        self._history: dict[str, list[float | None]] = {name: [] for name in _HISTORY}
+        self._accuracy: list[tuple[int, float]] = []
+        self._require_room()
+
+    @property
+    def n_steps_done(self) -> int:
+        """Updates made so far."""
+        return len(self._history["loss"])
+
+    def events(self, *, cancel: CancelToken, control: TrainControl) -> Iterator[TrainEvent]:
+        """Train, and save every `save_every` updates and at the end, however it comes.
+
+        Raises what `Training.run` and `save` raise. After a failed save the weights are still here: free some room and
+        call `save` again.
+        """
+        try:
+            for event in self.training.run(cancel=cancel, control=control):
+                self._remember(event)
+                if event.step % self.training.settings.save_every == 0:
+                    self.save()
+                yield event
+        except (Cancelled, TrainingError):
+            if self.n_steps_done != self.saved_step and self._is_finite():
+                self.save()
+            raise
+        self.save()
+
+    def save(self, folder: Path | None = None) -> Path:
+        """Write the run as it is now into its folder, or into another from now on. Returns the folder.
+
+        Raises TrainingError when it cannot be written; what was saved before is then still there.
+        """
+        self.folder = folder or self.folder
+        if self.n_steps_done == 0:
+            return self.folder
+        try:
+            save_run_model(self.folder, self.training.model, self.training.data.tokenizer, {RUN_FILE: self._record()})
+        except OSError as error:
+            kept = "nothing was saved before" if self.saved_step is None else f"step {self.saved_step} is saved there"
+            raise TrainingError(
+                f"Step {self.n_steps_done} could not be saved in {self.folder} ({error.strerror}): {kept}. "
+                "Free some room and save again, or choose another folder."
+            ) from error
+        self.saved_step = self.n_steps_done
+        return self.folder
+
+    def _remember(self, event: TrainEvent) -> None:
+        for name, values in self._history.items():
+            value = getattr(event, name)
+            values.append(value if value is not None and math.isfinite(value) else None)
+        if event.accuracy is not None:
+            self._accuracy.append((event.step, event.accuracy))
+
+    def _record(self) -> dict[str, Any]:
+        """What run.json says; a gradient norm that was infinite and a loss scale that was not used are null there."""
+        settings = asdict(self.training.settings) | {"text": str(self.training.settings.text or "") or None}
+        return {
+            "version": VERSION,
+            "settings": settings,
+            "threads": self.training.n_threads,
+            "history": self._history,
+            "accuracy": self._accuracy,
+        }
+
+    def _is_finite(self) -> bool:
+        return first_not_finite(self.training.model.named_parameters()) is None
+
+    def _require_room(self) -> None:
+        """Refuse to start where the run cannot be saved: old and new weights stand side by side for a moment."""
+        needed = 2 * sum(parameter.nbytes for parameter in self.training.model.parameters()) + _SPARE_BYTES
+        existing = next(parent for parent in (self.folder, *self.folder.absolute().parents) if parent.exists())
+        free = shutil.disk_usage(existing).free
+        if free < needed:
+            raise TrainingError(
+                f"{self.folder} has {free / 2**20:.0f} MiB free, and saving the run takes {needed / 2**20:.0f} MiB: "
+                "free some room or choose another folder."
+            )

@@ -1,0 +1,161 @@
+import errno
+import json
+import shutil
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core_model.cancel import CancelToken
+from core_model.checkpoint import native, open_checkpoint
+from core_model.errors import Cancelled, TrainingError
+from core_model.trace import run_trace
+from core_model.training.control import TrainControl
+from core_model.training.runs import Run
+from core_model.training.settings import TrainingSettings
+
+SMALL = TrainingSettings(
+    task="reverse", d_model=16, n_heads=2, n_layers=1, d_hidden=32, length=4, batch=8, steps=6, warmup=2, threads=1
+)
+
+
+def run_all(run: Run, control: TrainControl | None = None, cancel: CancelToken | None = None) -> list[Any]:
+    return list(run.events(cancel=cancel or CancelToken(), control=control or TrainControl()))
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run(SMALL, tmp_path / "run")
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """The disk refuses every write from now on; the value gives it room again."""
+
+    def refuse(folder, tensors):
+        raise OSError(errno.ENOSPC, "No space left on device", str(folder))
+
+    real = native.write_weights
+    monkeypatch.setattr(native, "write_weights", refuse)
+    return lambda: monkeypatch.setattr(native, "write_weights", real)
+
+
+@pytest.mark.parametrize("task", ["copy", "reverse", "language_model"])
+def test_a_saved_run_opens_and_its_attention_is_what_was_watched(tmp_path, task):
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sat on the mat and the dog sat on the log. " * 4)
+    run: Any = Run(replace(SMALL, task=task, text=text), tmp_path / "run")
+    *_, last = run_all(run)
+    with open_checkpoint(run.folder) as checkpoint:
+        assert checkpoint.info.refusal is None and not checkpoint.info.warnings
+        model, probe, tokenizer = checkpoint.load_model(), run.training.data.probe, run.training.data.tokenizer
+        inputs = checkpoint.encode(tokenizer.decode(probe.ids), target=tokenizer.decode(probe.decoder_ids or ()))
+        assert tuple(inputs.ids) == probe.ids
+        assert inputs.decoder_ids is None or tuple(inputs.decoder_ids) == probe.decoder_ids
+    trace = run_trace(model, inputs)
+    for site, seen in last.probe.sites.items():
+        for layer, head in np.ndindex(seen.weights.shape[:2]):
+            np.testing.assert_allclose(trace.attention(site, layer, head), seen.weights[layer, head], atol=1e-6)
+
+
+def test_run_file_holds_the_settings_and_one_entry_an_update(run):
+    events = run_all(run)
+    record = json.loads((run.folder / "run.json").read_text())
+    assert record["settings"]["task"] == "reverse" and record["settings"]["betas"] == [0.9, 0.98]
+    assert record["history"]["loss"] == [event.loss for event in events]
+    assert record["history"]["learning_rate"] == [event.learning_rate for event in events]
+    assert record["accuracy"] == [[event.step, event.accuracy] for event in events if event.accuracy is not None]
+    assert record["threads"] == 1
+
+
+def test_a_run_is_saved_on_the_way_and_at_the_end(run):
+    settings = replace(SMALL, save_every=4)
+    run = Run(settings, run.folder)
+    saved = []
+    for _ in run.events(cancel=CancelToken(), control=TrainControl()):
+        saved.append(run.saved_step)
+    assert saved == [None, None, None, 4, 4, 4]
+    assert run.saved_step == 6
+
+
+def test_a_stopped_run_is_saved_as_far_as_it_came(run):
+    control = TrainControl()
+    for event in run.events(cancel=CancelToken(), control=control):
+        if event.step == 3:
+            control.stop()
+    assert run.saved_step == 3
+    assert len(json.loads((run.folder / "run.json").read_text())["history"]["loss"]) == 3
+
+
+def test_a_run_stopped_before_its_first_update_leaves_no_folder(run):
+    control = TrainControl()
+    control.stop()
+    assert run_all(run, control) == []
+    assert not run.folder.exists()
+
+
+def test_a_cancelled_run_is_saved_too(run):
+    cancel = CancelToken()
+    with pytest.raises(Cancelled):
+        for _ in run.events(cancel=cancel, control=TrainControl()):
+            cancel.cancel()
+    assert run.saved_step == 1
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path, full_disk):
+    run = Run(SMALL, tmp_path / "run")
+    with pytest.raises(TrainingError, match=r"Step 6 could not be saved in .*run \(No space left on device\)"):
+        run_all(run)
+    assert list(tmp_path.iterdir()) == []
+    full_disk()
+    run.save()
+    assert run.saved_step == 6
+    with open_checkpoint(run.folder) as checkpoint:
+        saved = checkpoint.load_model().state_dict()
+    for name, weight in run.training.model.state_dict().items():
+        torch.testing.assert_close(saved[name], weight, rtol=0, atol=0)
+
+
+def test_a_failed_save_leaves_the_last_good_checkpoint(tmp_path, request):
+    run = Run(replace(SMALL, save_every=2), tmp_path / "run")
+    events = run.events(cancel=CancelToken(), control=TrainControl())
+    assert [next(events).step for _ in range(3)] == [1, 2, 3]
+    before = (run.folder / "model.safetensors").read_bytes()
+    request.getfixturevalue("full_disk")
+    with pytest.raises(TrainingError, match="step 2 is saved there"):
+        list(events)
+    assert (run.folder / "model.safetensors").read_bytes() == before
+
+
+def test_a_run_can_be_saved_elsewhere(run, tmp_path):
+    run_all(run)
+    assert run.save(tmp_path / "other") == tmp_path / "other"
+    with open_checkpoint(tmp_path / "other") as checkpoint:
+        assert checkpoint.info.refusal is None
+
+
+def test_weights_that_are_not_finite_never_replace_good_ones(tmp_path):
+    run: Any = Run(replace(SMALL, save_every=2), tmp_path / "run")
+    events = run.events(cancel=CancelToken(), control=TrainControl())
+    assert [next(events).step for _ in range(3)] == [1, 2, 3]
+    before = (run.folder / "model.safetensors").read_bytes()
+    with torch.no_grad():
+        run.training.model.decoder.final_norm.bias[0] = torch.nan
+    with pytest.raises(TrainingError, match=r"step 4: decoder\.final_norm\.bias is nan"):
+        next(events)
+    assert (run.saved_step, (run.folder / "model.safetensors").read_bytes()) == (2, before)
+
+
+def test_a_folder_in_use_is_never_written_over(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(TrainingError, match="not empty: choose another folder"):
+        Run(SMALL, tmp_path)
+
+
+def test_a_disk_without_room_is_refused_before_training(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
+    with pytest.raises(TrainingError, match=r"has 0 MiB free.*takes 1 MiB"):
+        Run(SMALL, tmp_path / "run")
