@@ -171,7 +171,9 @@ def matrix_tile_query(state: AppState) -> MatrixQuery | None:
     if whole is None or tokens is None or port is None:
         return None
     shape = len(tokens.queries(whole.site)), len(tokens.keys(whole.site))
-    if max(shape) <= EXACT_LIMIT or (port.rows == (0, shape[0]) and port.cols == (0, shape[1])):
+    is_whole = port.rows == (0, shape[0]) and port.cols == (0, shape[1])
+    is_outside = port.rows[1] > shape[0] or port.cols[1] > shape[1]
+    if max(shape) <= EXACT_LIMIT or is_whole or is_outside:
         return None
     return MatrixQuery(
         trace=whole.trace,

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from explorer.state.app_state import AppState, Cell, InputText, Selection, Source
+from explorer.state.moves import (
+    lock_cell,
+    open_source,
+    pick_head,
+    pick_site,
+    set_inputs,
+    step_head,
+    with_model,
+    with_tokens,
+    with_trace,
+)
+from tests.explorer.states import INPUTS, SOURCE, model_info, opened, site, tokens, trace_facts, traced_state
+
+
+@pytest.mark.parametrize(
+    ("layer", "head", "settled"), [(1, 3, (1, 3)), (9, 9, (1, 3)), (-1, -5, (0, 0)), (0, 4, (0, 3))]
+)
+def test_a_head_outside_the_site_becomes_the_nearest_one(layer: int, head: int, settled: tuple[int, int]) -> None:
+    chosen = pick_head(layer, head)(traced_state()).selection
+    assert (chosen.layer, chosen.head) == settled
+
+
+def test_stepping_stops_at_the_last_layer() -> None:
+    state = traced_state()
+    for _ in range(5):
+        state = step_head(1, 0)(state)
+    assert state.selection.layer == 1
+
+
+def test_the_locked_cell_stays_when_another_head_is_picked() -> None:
+    state = lock_cell(Cell(query=2, key=1))(traced_state())
+    assert pick_head(1, 1)(state).selection.cell == Cell(query=2, key=1)
+
+
+def test_another_site_lets_the_cell_go_and_keeps_to_its_own_sizes() -> None:
+    model = opened(info=model_info(sites=(site("encoder.self"), site("decoder.cross", n_layers=1, n_heads=2))))
+    state = traced_state(
+        model=model, selection=Selection(site="encoder.self", layer=1, head=3, cell=Cell(query=0, key=0))
+    )
+    state = replace(state, tokens=replace(tokens(), encoder=tokens().decoder))
+    assert pick_site("decoder.cross")(state).selection == Selection(site="decoder.cross", layer=0, head=1)
+
+
+def test_opening_counts_so_that_the_same_path_is_read_again() -> None:
+    state = open_source(SOURCE.path)(traced_state())
+    assert state.source == Source(path=SOURCE.path, opening=1)
+    assert state.current_model is None
+    assert state.inputs.text == INPUTS.text
+
+
+def test_opening_drops_the_second_text_which_another_model_may_not_take() -> None:
+    state = traced_state(inputs=InputText(text="a", pair="b", target="c"))
+    assert open_source(Path("/models/other"))(state).inputs == InputText(text="a")
+
+
+def test_a_model_without_a_choice_made_shows_its_first_site() -> None:
+    state = AppState(source=SOURCE, inputs=INPUTS)
+    assert with_model(opened())(state).selection == Selection(site="decoder.self")
+
+
+def test_a_model_that_was_overtaken_is_not_used() -> None:
+    state = AppState(source=replace(SOURCE, opening=2), inputs=INPUTS)
+    assert with_model(opened())(state) == state
+
+
+def test_a_model_that_opened_is_the_newest_recent_file_once() -> None:
+    other = Path("/models/other")
+    state = AppState(source=SOURCE, recent=(other, SOURCE.path))
+    assert with_model(opened())(state).recent == (SOURCE.path, other)
+
+
+def test_a_sample_is_no_recent_file() -> None:
+    source = replace(SOURCE, is_sample=True)
+    assert with_model(opened(source))(AppState(source=source)).recent == ()
+
+
+@pytest.mark.parametrize(("text", "kept"), [("the cat", ""), ("5 17, 2", "5 17, 2")])
+def test_a_model_without_a_tokenizer_keeps_ids_and_drops_words(text: str, kept: str) -> None:
+    state = AppState(source=SOURCE, inputs=InputText(text=text))
+    assert with_model(opened(has_tokenizer=False))(state).inputs.text == kept
+
+
+def test_a_cell_outside_the_new_tokens_is_let_go() -> None:
+    state = traced_state(selection=Selection(site="decoder.self", cell=Cell(query=2, key=1)))
+    assert with_tokens(tokens("the", " cat"))(state).selection.cell is None
+
+
+def test_another_text_lets_the_cell_go() -> None:
+    state = traced_state(
+        selection=Selection(site="decoder.self", cell=Cell(query=2, key=1)), hover=Cell(query=0, key=0)
+    )
+    state = set_inputs(InputText(text="a dog"))(state)
+    assert (state.selection.cell, state.hover, state.current_tokens) == (None, None, None)
+
+
+def test_what_the_weights_told_goes_onto_the_card() -> None:
+    info = model_info(warnings=("wte has 3 rows of zeros",))
+    state = with_trace(replace(trace_facts(), info=info))(traced_state())
+    assert state.model is not None
+    assert state.model.info.warnings == ("wte has 3 rows of zeros",)

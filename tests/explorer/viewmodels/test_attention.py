@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core_model.results import HeatmapView
+from explorer.state.answers import MatrixAnswer
+from explorer.state.app_state import Display
+from explorer.viewmodels.attention import matrix_picture, matrix_tile
+from explorer.viewmodels.readout import readout
+from explorer.viewmodels.source_line import source_line
+from tests.explorer.states import encoding, traced_state
+
+TOKENS = encoding("the", " cat", " sat")
+WEIGHTS = np.array([[1, 0, 0], [0.25, 0.75, 0], [0.125, 0.5, 0.375]], dtype=np.float32)
+MASKED = np.triu(np.ones((3, 3), dtype=bool), 1)
+
+
+def answer(*, site: str = "decoder.self") -> MatrixAnswer:
+    view = HeatmapView(
+        site=site, layer=1, head=2, rows=(0, 3), cols=(0, 3), values=WEIGHTS, masked=MASKED, exact=True, reduce="max"
+    )
+    return MatrixAnswer(view=view, row_peaks=WEIGHTS.max(axis=1), queries=TOKENS, keys=TOKENS)
+
+
+def pooled_answer(n: int = 8, size: int = 4) -> MatrixAnswer:
+    values = np.full((size, size), 0.5, dtype=np.float32)
+    view = HeatmapView(
+        site="decoder.self",
+        layer=0,
+        head=0,
+        rows=(0, n),
+        cols=(0, n),
+        values=values,
+        masked=np.zeros((size, size), dtype=bool),
+        exact=False,
+        reduce="max",
+    )
+    words = encoding(*("a",) * n)
+    return MatrixAnswer(view=view, row_peaks=values.max(axis=1), queries=words, keys=words)
+
+
+def test_rows_are_queries_and_columns_are_keys() -> None:
+    picture = matrix_picture(answer(), traced_state())
+    assert picture.values[2, 1] == 0.5
+    assert picture.row_labels[2] == " sat"
+    assert picture.col_labels[1] == " cat"
+    assert "query" in picture.row_title
+    assert "key" in picture.col_title
+
+
+def test_masked_cells_are_marked_and_not_merely_zero() -> None:
+    picture = matrix_picture(answer(), traced_state())
+    assert picture.masked is not None
+    assert picture.masked.tolist() == MASKED.tolist()
+
+
+def test_a_key_received_the_mean_over_the_queries_that_may_see_it() -> None:
+    picture = matrix_picture(answer(), traced_state())
+    assert picture.received is not None
+    assert picture.received == pytest.approx([(1 + 0.25 + 0.125) / 3, (0.75 + 0.5) / 2, 0.375])
+
+
+def test_the_title_names_layer_and_head_and_the_scale_is_printed() -> None:
+    picture = matrix_picture(answer(), traced_state(display=Display(scale="log", colormap="magma")))
+    assert picture.title == "Decoder self-attention, layer 1 head 2"
+    assert picture.scale_name == "attention weight, log"
+    assert picture.colormap == "magma"
+
+
+def test_cross_attention_says_which_stack_an_axis_is() -> None:
+    picture = matrix_picture(answer(site="decoder.cross"), traced_state())
+    assert "decoder" in picture.row_title
+    assert "encoder" in picture.col_title
+
+
+def test_a_pooled_picture_says_how_it_was_pooled() -> None:
+    picture = matrix_picture(pooled_answer(8, 4), traced_state())
+    assert picture.note.startswith("maximum of up to 2 x 2 cells a pixel")
+    assert picture.received is None
+
+
+def test_an_exact_part_lies_over_the_pooled_whole_on_its_scale() -> None:
+    state = traced_state()
+    whole = matrix_picture(pooled_answer(), state)
+    view = replace(answer().view, rows=(2, 5), cols=(1, 4))
+    tile = matrix_tile(
+        MatrixAnswer(view=view, row_peaks=np.ones(3, np.float32), queries=TOKENS, keys=TOKENS), whole, state
+    )
+    assert (tile.rows, tile.cols, tile.shape) == ((2, 5), (1, 4), (8, 8))
+    assert (tile.levels, tile.identity) == (whole.levels, whole.identity)
+    assert tile.note == "exact cells"
+
+
+def test_the_card_reads_the_exact_weight_and_its_rank() -> None:
+    cell = readout(matrix_picture(answer(), traced_state(display=Display(scale="log"))), 2, 2)
+    assert cell is not None
+    assert (cell.query_text, cell.key_text) == (" sat", " sat")
+    assert (cell.weight, cell.rank) == ("0.3750", "rank 2 of 3")
+
+
+def test_the_card_says_masked_instead_of_zero() -> None:
+    cell = readout(matrix_picture(answer(), traced_state()), 0, 2)
+    assert cell is not None
+    assert (cell.weight, cell.rank) == ("masked", "")
+
+
+def test_the_card_of_a_pooled_picture_gives_a_bound_and_no_rank() -> None:
+    cell = readout(matrix_picture(pooled_answer(), traced_state()), 7, 0)
+    assert cell is not None
+    assert (cell.weight, cell.rank) == ("at most 0.5000", "")
+
+
+def test_the_status_names_the_source_of_the_picture() -> None:
+    state = traced_state()
+    line = source_line(state, matrix_picture(answer(), state))
+    assert line == "tiny · decoder.self · L0 H0 · linear 0 to 1 · exact cells"
+    assert source_line(state, None) == "tiny"

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core_model.config import MaskSpec, multi_head
+from core_model.results import CellFacts
+from explorer.state.answers import HeadsAnswer, InspectorAnswer
+from explorer.state.app_state import Display
+from explorer.viewmodels.facts import FactRow, FactSheet
+from explorer.viewmodels.heads import heads_picture
+from explorer.viewmodels.inspector import inspector_sheet
+from explorer.viewmodels.model_card import health, model_card
+from explorer.viewmodels.search import best_matches
+from explorer.viewmodels.sizes import bytes_text, count_text
+from tests.explorer.states import model_info, opened, traced_state
+
+CAUSAL = multi_head(64, 4, mask=MaskSpec(causal=True))
+
+
+def rows(sheet: FactSheet) -> dict[str, FactRow]:
+    return {row.name: row for section in sheet.sections for row in section.rows if row.name}
+
+
+def cell(**changes: object) -> CellFacts:
+    facts = {"query": 2, "key": 1, "weight": 0.83123, "score": 4.2149, "rank": 1, "masked": False, "row_entropy": 0.5}
+    return CellFacts(**(facts | changes))
+
+
+def inspector(facts: CellFacts | None) -> dict[str, FactRow]:
+    answer = InspectorAnswer(layer=1, head=2, attention=CAUSAL, cell=facts, query_text=" mat", key_text=" sat")
+    return rows(inspector_sheet(answer, traced_state()))
+
+
+def test_the_inspector_reads_weight_rank_score_and_entropy() -> None:
+    shown = inspector(cell())
+    assert (shown["query 2"].value, shown["key 1"].value) == (" mat", " sat")
+    assert shown["weight"].value == "0.8312"
+    assert shown["rank"].value == "1 in its row"
+    assert shown["score"].value == "4.215"
+    assert shown["row entropy"].value == "0.50 nat"
+
+
+def test_a_masked_cell_has_no_weight_score_or_rank() -> None:
+    shown = inspector(cell(masked=True, score=None, weight=0.0))
+    assert shown["weight"].value.startswith("masked")
+    assert "score" not in shown
+    assert "rank" not in shown
+
+
+def test_the_head_is_described_without_a_cell() -> None:
+    shown = inspector(None)
+    assert shown["mask"].value == "causal"
+    assert shown["scale"].value == "0.25"
+    assert "weight" not in shown
+
+
+def test_a_shared_key_head_names_the_heads_that_share_it() -> None:
+    attention = multi_head(64, 8, n_key_heads=2)
+    answer = InspectorAnswer(layer=0, head=5, attention=attention)
+    assert rows(inspector_sheet(answer, traced_state()))["key head"].value == "1, shared by heads 4 to 7"
+
+
+def test_the_card_marks_what_was_inferred_and_what_is_unknown() -> None:
+    shown = rows(model_card(opened(info=model_info(architecture=None)), traced_state()))
+    assert shown["vocabulary"].mark == ""
+    assert shown["heads"].mark == "inferred"
+    assert shown["architecture"].mark == "unknown"
+    assert shown["sha256"].value == "ab" * 32
+
+
+def test_the_card_lists_missing_weights_by_name_and_counts_the_rest() -> None:
+    info = model_info(missing=tuple(f"h.{i}.weight" for i in range(50)))
+    section = next(s for s in model_card(opened(info=info), traced_state()).sections if s.title == "Missing weights")
+    assert section.rows[0].value == "h.0.weight"
+    assert section.rows[-1].value == "and 10 more"
+    assert all(row.mark == "error" for row in section.rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "mark"),
+    [
+        ({}, "ok"),
+        ({"warnings": ("w",)}, "warning"),
+        ({"unexpected": ("x",)}, "warning"),
+        ({"missing": ("m",), "warnings": ("w",)}, "error"),
+        ({"misshaped": ("m",)}, "error"),
+        ({"refusal": "Mamba has no attention"}, "error"),
+    ],
+)
+def test_health_is_that_of_the_gravest_finding(changes: dict[str, object], mark: str) -> None:
+    assert health(model_info(**changes))[0] == mark
+
+
+def test_thumbnails_follow_the_scale_of_the_matrix() -> None:
+    thumbnails = np.full((1, 1, 2, 2), 0.01, dtype=np.float32)
+    thumbnails[0, 0, :, 0] = [1.0, 0.5]
+    thumbnails[0, 0, 0, 1] = np.nan
+    answer = HeadsAnswer(site="decoder.self", thumbnails=thumbnails)
+    log = heads_picture(answer, traced_state(display=Display(scale="log")))
+    assert log.thumbnails[0, 0, 1, 1] == pytest.approx(-2.0)
+    assert np.isnan(log.thumbnails[0, 0, 0, 1])
+    shares = heads_picture(answer, traced_state(display=Display(scale="row_max")))
+    assert shares.thumbnails[0, 0, 1].tolist() == pytest.approx([1.0, 0.02])
+    assert np.isnan(shares.thumbnails[0, 0, 0, 1])
+    rest = heads_picture(answer, traced_state(display=Display(scale="sink_excluded")))
+    assert rest.levels == (0.0, pytest.approx(0.01))
+
+
+@pytest.mark.parametrize(("n", "text"), [(7, "7"), (12_345, "12.3 thousand"), (124_439_808, "124 million")])
+def test_counts_are_said_to_three_digits(n: int, text: str) -> None:
+    assert count_text(n) == text
+
+
+@pytest.mark.parametrize(
+    ("n", "text"), [(512, "512 B"), (1536, "1.5 KiB"), (548_105_171, "523 MiB"), (1 << 40, "1 TiB")]
+)
+def test_bytes_are_said_to_three_digits(n: int, text: str) -> None:
+    assert bytes_text(n) == text
+
+
+def test_letters_find_a_command_by_its_beginning_first() -> None:
+    names = ["Zoom out View", "Open file… File", "Next head Model", "Log Scale View"]
+    assert best_matches("open", names) == [1]
+    assert best_matches("view zoom", names) == [0]
+    assert best_matches("nhd", names) == [2]
+    assert best_matches("", names) == [0, 1, 2, 3]
+    assert best_matches("xyz", names) == []

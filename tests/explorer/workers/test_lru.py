@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from explorer.workers.lru import Lru
+
+
+def test_the_value_used_least_recently_goes_when_the_budget_is_spent() -> None:
+    cache: Lru[str, str] = Lru(10)
+    cache.put("a", "A", 4)
+    cache.put("b", "B", 4)
+    assert cache.get("a") == "A"
+    cache.put("c", "C", 4)
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == ("A", None, "C")
+    assert cache.n_bytes == 8
+
+
+def test_a_value_beyond_the_budget_stays_alone() -> None:
+    cache: Lru[str, str] = Lru(10)
+    cache.put("a", "A", 4)
+    cache.put("huge", "H", 1000)
+    assert (cache.get("a"), cache.get("huge")) == (None, "H")
+
+
+def test_a_value_put_again_counts_once() -> None:
+    cache: Lru[str, str] = Lru(10)
+    cache.put("a", "old", 6)
+    cache.put("a", "new", 3)
+    assert (cache.get("a"), cache.n_bytes) == ("new", 3)
