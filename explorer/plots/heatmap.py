@@ -42,8 +42,8 @@ class HeatmapPlot(QWidget):
     lock_released = Signal()
     """Esc."""
     view_range_changed = Signal(object, object, object)
-    """((row0, row1), (col0, col1), (height, width) in device pixels): what is on screen and an exact tile should cover;
-    once a frame at most."""
+    """(rows, cols, size): the whole cells on screen as two Spans, which an exact tile should cover, and the device pixels
+    (height, width) that they fill; once a frame at most."""
 
     def __init__(self, themes: ThemeManager, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,6 +52,8 @@ class HeatmapPlot(QWidget):
         self._overview: HeatmapPicture | None = None
         self._locked: Cell | None = None
         self._hovered: Cell | None = None
+        self._is_drawn = True
+        """A hidden plot colours and arranges nothing until it is shown."""
         self._build_header()
         self._build_plot(themes.theme)
         self._stale_note = StaleNote(self._body)
@@ -87,9 +89,10 @@ class HeatmapPlot(QWidget):
                 self._locked = self._hovered = None
                 self._canvas.set_frame(Frame.whole(picture.shape))
         self._show_parts()
-        self._color_cells()
-        self._arrange()
         self._show_marks()
+        self._is_drawn = False
+        if self.isVisible():
+            self._draw()
 
     def set_stale(self, is_stale: bool) -> None:
         """Dim the picture while its successor is computed; after 0.3 s say so. `set_picture` ends it."""
@@ -158,7 +161,8 @@ class HeatmapPlot(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._arrange()
+        if not self._is_drawn:
+            self._draw()
         self._range_timer.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -218,6 +222,11 @@ class HeatmapPlot(QWidget):
             part.setVisible(picture is not None)
         self._given.setVisible(picture is not None and picture.given is not None)
         self._received.setVisible(picture is not None and picture.received is not None)
+
+    def _draw(self) -> None:
+        self._is_drawn = True
+        self._color_cells()
+        self._arrange()
 
     def _color_cells(self) -> None:
         if self._picture is None:
@@ -339,15 +348,17 @@ class HeatmapPlot(QWidget):
     def _on_range_timer_timeout(self) -> None:
         if self._picture is None:
             return
-        scale = self.devicePixelRatioF()
-        size = round(self._canvas.height() * scale), round(self._canvas.width() * scale)
-        self.view_range_changed.emit(self._canvas.frame.rows, self._canvas.frame.cols, size)
+        rows, cols = self._canvas.frame.whole_cells()
+        area = self._canvas.frame.pixels(rows, cols).size() * self.devicePixelRatioF()
+        self.view_range_changed.emit(rows, cols, (round(area.height()), round(area.width())))
 
     @Slot(object)
     def _on_theme_changed(self, theme: Theme) -> None:
         for part in (self._canvas, self._row_axis, self._col_axis, self._given, self._received, self._bar):
             part.set_theme(theme)
-        self._color_cells()
+        self._is_drawn = False
+        if self.isVisible():
+            self._draw()
 
 
 def _matrix_size(picture: HeatmapPicture, width: int, height: int) -> tuple[int, int]:

@@ -1,9 +1,11 @@
 """Which part of a matrix is on screen: zoom, pan and the map between cells and pixels, as arithmetic."""
 
 from dataclasses import dataclass, replace
-from math import floor
+from math import ceil, floor
 
 from PySide6.QtCore import QPointF, QRectF
+
+from explorer.viewmodels.records import Span
 
 Range = tuple[float, float]
 """Start and end on an axis, in cells."""
@@ -71,6 +73,11 @@ class Frame:
 
     def revealing(self, row: int, col: int) -> "Frame":
         return replace(self, rows=revealed(self.rows, row, self.shape[0]), cols=revealed(self.cols, col, self.shape[1]))
+
+    def whole_cells(self) -> tuple[Span, Span]:
+        """(rows, cols): the cells that are on screen at least in part."""
+        (row0, row1), (col0, col1) = self.rows, self.cols
+        return (floor(row0), ceil(row1)), (floor(col0), ceil(col1))
 
     def at(self, point: QPointF) -> tuple[float, float]:
         """(row, col) under a pixel, as fractions of cells."""

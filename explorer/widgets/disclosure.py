@@ -7,7 +7,7 @@ from explorer.theme.fonts import token_font
 from explorer.theme.icons import icon
 from explorer.theme.metrics import SPACE_1
 
-_HEIGHT = 140
+_LOWEST, _HIGHEST = 64, 140
 
 
 class Disclosure(QWidget):
@@ -27,7 +27,8 @@ class Disclosure(QWidget):
         self._text.setReadOnly(True)
         self._text.setFont(token_font(0.92))
         self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self._text.setFixedHeight(_HEIGHT)
+        self._text.setMinimumHeight(_LOWEST)
+        self._text.setMaximumHeight(_HIGHEST)
         self._text.setAccessibleName(self.tr("Details"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)

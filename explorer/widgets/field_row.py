@@ -1,10 +1,10 @@
 """One line of a form: name, editor, unit, and what is wrong with the value."""
 
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QGridLayout, QLabel, QWidget
 
 from explorer.theme.fonts import caption_font
-from explorer.theme.metrics import SPACE_2
+from explorer.theme.metrics import SPACE_1, SPACE_2
 from explorer.widgets.elided_label import ElidedLabel
 
 _LABEL_WIDTH = 112
@@ -26,6 +26,8 @@ class FieldRow(QWidget):
         name.setToolTip(tooltip)
         editor.setToolTip(tooltip)
         editor.setAccessibleName(label)
+        if isinstance(editor, QAbstractSpinBox):
+            editor.lineEdit().setTextMargins(SPACE_1, 0, 0, 0)  # a stylesheet's padding does not reach it
         self._message = ElidedLabel(parent=self)
         self._message.setFont(caption_font())
         layout = QGridLayout(self)

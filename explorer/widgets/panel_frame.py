@@ -49,13 +49,12 @@ class PanelFrame(QWidget):
         self._title.set_text(title)
         self.setAccessibleName(title)
 
-    def set_content(self, widget: QWidget, *, margin: int = SPACE_3) -> None:
-        """Fill the panel; what was there before is deleted."""
+    def set_content(self, widget: QWidget) -> None:
+        """Fill the panel with a widget that keeps its own margins; what was there before is deleted."""
         if self._content is not None:
             self._layout.removeWidget(self._content)
             self._content.deleteLater()
         self._content = widget
-        widget.setContentsMargins(margin, SPACE_2, margin, margin)
         self._layout.addWidget(widget, 1)
 
     def add_control(self, widget: QWidget) -> None:

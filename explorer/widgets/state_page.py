@@ -2,7 +2,16 @@
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer.theme.fonts import heading_font
 from explorer.theme.icons import icon
@@ -28,7 +37,8 @@ class StatePage(QStackedWidget):
         self._content = content
         self._notice = _Notice(themes, self)
         self._working = _Working(self)
-        for page in (self._notice, content, self._working):
+        self._notice_page = _scrolling(self._notice, self)
+        for page in (self._notice_page, content, self._working):
             self.addWidget(page)
         self._notice.button.clicked.connect(self.action_triggered)
         self._working.button.clicked.connect(self.cancel_requested)
@@ -44,7 +54,7 @@ class StatePage(QStackedWidget):
     def show_empty(self, text: str, action: str = "") -> None:
         """What to do, with a button when `action` names one."""
         self._notice.set_texts(what="", why=text, action=action)
-        self._turn_to(self._notice)
+        self._turn_to(self._notice_page)
 
     def show_working(self, text: str) -> None:
         """First work, with nothing older to show; appears after 0.3 s."""
@@ -62,7 +72,7 @@ class StatePage(QStackedWidget):
     def show_error(self, what: str, why: str = "", next_step: str = "", details: str = "", action: str = "") -> None:
         """`what` in one sentence; `details` are shown on demand."""
         self._notice.set_texts(what=what, why=why, next_step=next_step, details=details, action=action)
-        self._turn_to(self._notice)
+        self._turn_to(self._notice_page)
 
     def _turn_to(self, page: QWidget) -> None:
         self._patience.stop()
@@ -135,6 +145,18 @@ def _paragraph(parent: QWidget) -> QLabel:
     return label
 
 
+def _scrolling(page: QWidget, parent: QWidget) -> QScrollArea:
+    """Details may be taller than a small panel."""
+    area = QScrollArea(parent)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setWidget(page)
+    page.setAutoFillBackground(False)
+    area.viewport().setAutoFillBackground(False)
+    return area
+
+
 def _column(page: QWidget) -> QVBoxLayout:
     """A column of readable width in the middle, a little above the centre."""
     inner = QWidget(page)
@@ -143,8 +165,9 @@ def _column(page: QWidget) -> QVBoxLayout:
     column.setContentsMargins(0, 0, 0, 0)
     column.setSpacing(SPACE_3)
     column.addStretch(2)
-    outer = QVBoxLayout(page)
+    outer = QHBoxLayout(page)
     outer.setContentsMargins(SPACE_6, SPACE_6, SPACE_6, SPACE_6)
-    outer.addWidget(inner)
-    outer.setAlignment(inner, Qt.AlignmentFlag.AlignHCenter)
+    outer.addStretch(1)
+    outer.addWidget(inner, _COLUMN)  # takes all there is, up to its greatest width
+    outer.addStretch(1)
     return column

@@ -1,10 +1,13 @@
-"""A number that is stepped through."""
+"""A whole number from 0 that is stepped through."""
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QAbstractSpinBox, QHBoxLayout, QLabel, QSpinBox, QToolButton, QWidget
+from PySide6.QtGui import QIntValidator, QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
 
 from explorer.theme.icons import icon
 from explorer.theme.metrics import SPACE_1
+
+_STEPS = {Qt.Key.Key_Up: 1, Qt.Key.Key_Down: -1}
 
 
 class Stepper(QWidget):
@@ -16,45 +19,55 @@ class Stepper(QWidget):
     def __init__(self, name: str, previous: str, following: str, parent: QWidget | None = None) -> None:
         """`previous` and `following`: tooltips of the buttons."""
         super().__init__(parent)
-        self._box = QSpinBox(self)
-        self._box.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
-        self._box.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        self._box.setKeyboardTracking(False)
-        self._box.setAccessibleName(name)
-        self._box.valueChanged.connect(self._on_box_value_changed)
+        self._value = 0
+        self._last = 0
+        self._validator = QIntValidator(0, 0, self)
+        self._field = QLineEdit("0", self)
+        self._field.setValidator(self._validator)
+        self._field.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self._field.setAccessibleName(name)
+        self._field.editingFinished.connect(self._on_field_editing_finished)
         label = QLabel(name, self)
-        label.setBuddy(self._box)
+        label.setBuddy(self._field)
         self._back = self._button("chevron-left", previous)
         self._forth = self._button("chevron-right", following)
-        self._back.clicked.connect(self._box.stepDown)
-        self._forth.clicked.connect(self._box.stepUp)
+        self._back.clicked.connect(self._on_back_clicked)
+        self._forth.clicked.connect(self._on_forth_clicked)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(label)
         layout.addSpacing(SPACE_1)
-        for widget in (self._back, self._box, self._forth):
+        for widget in (self._back, self._field, self._forth):
             layout.addWidget(widget)
         self.set_count(1)
 
     @property
     def value(self) -> int:
-        return self._box.value()
+        return self._value
 
     def set_count(self, count: int) -> None:
-        """Allow 0 .. count - 1."""
-        self._box.blockSignals(True)
-        self._box.setRange(0, max(0, count - 1))
-        self._box.blockSignals(False)
-        self._box.setToolTip(self.tr("Type a number from 0 to {last}.").format(last=max(0, count - 1)))
-        self._update_buttons()
+        """Allow 0 .. count - 1; emits nothing."""
+        self._last = max(0, count - 1)
+        self._validator.setTop(self._last)
+        self._field.setToolTip(self.tr("Type a number from 0 to {last}.").format(last=self._last))
+        self._field.setFixedWidth(
+            self.fontMetrics().horizontalAdvance("0" * max(2, len(str(self._last)))) + 4 * SPACE_1
+        )
+        self.set_value(self._value)
 
     def set_value(self, value: int) -> None:
-        """Show a value; emits nothing."""
-        self._box.blockSignals(True)
-        self._box.setValue(value)
-        self._box.blockSignals(False)
-        self._update_buttons()
+        """Show the allowed value nearest to `value`; emits nothing."""
+        self._value = min(max(0, value), self._last)
+        self._field.setText(str(self._value))
+        self._back.setEnabled(self._value > 0)
+        self._forth.setEnabled(self._value < self._last)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in _STEPS:
+            self._pick(self._value + _STEPS[Qt.Key(event.key())])
+        else:
+            super().keyPressEvent(event)
 
     def _button(self, icon_name: str, tooltip: str) -> QToolButton:
         button = QToolButton(self)
@@ -66,11 +79,20 @@ class Stepper(QWidget):
         button.setAccessibleName(tooltip)
         return button
 
-    def _update_buttons(self) -> None:
-        self._back.setEnabled(self._box.value() > self._box.minimum())
-        self._forth.setEnabled(self._box.value() < self._box.maximum())
+    def _pick(self, value: int) -> None:
+        before = self._value
+        self.set_value(value)
+        if self._value != before:
+            self.value_picked.emit(self._value)
 
-    @Slot(int)
-    def _on_box_value_changed(self, value: int) -> None:
-        self._update_buttons()
-        self.value_picked.emit(value)
+    @Slot()
+    def _on_back_clicked(self) -> None:
+        self._pick(self._value - 1)
+
+    @Slot()
+    def _on_forth_clicked(self) -> None:
+        self._pick(self._value + 1)
+
+    @Slot()
+    def _on_field_editing_finished(self) -> None:
+        self._pick(int(self._field.text()))
