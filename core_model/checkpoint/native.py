@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core_model.checkpoint.config_codec import config_from_json, config_to_json
 from core_model.checkpoint.families.family import NameTable, row
 from core_model.checkpoint.shapes import tensor_shapes
 from core_model.checkpoint.wording import shown
+from core_model.checkpoint.writing import CONFIG_NAME, replaced_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from core_model.nn.transformer import Transformer
 
 FORMAT = "transformer-explorer"
 VERSION = 1
 
 NAMES = NameTable(rows=lambda config: [row(name, name) for name in tensor_shapes(config)])
 """The name table of our own files: every name stands for itself."""
+
+
+class SavableTokenizer(Protocol):
+    """A tokenizer that can write itself."""
+
+    def save(self, folder: Path) -> Path:
+        """Write the tokenizer's file into the folder; returns its path."""
+        ...
+
+
+def save_run_model(
+    folder: Path, model: Transformer, tokenizer: SavableTokenizer | None, extra: Mapping[str, object]
+) -> None:
+    """Write a run folder, replacing what was there at once when all is written; `extra` maps file names to JSON values.
+
+    OSError when the disk refuses: the old folder is then untouched.
+    """
+    with replaced_folder(folder) as new:
+        write_weights(new, model.state_dict())
+        write_json(new / CONFIG_NAME, config_document(model.config), indent=1)
+        if tokenizer is not None:
+            tokenizer.save(new)
+        for name, document in extra.items():
+            write_json(new / name, document)
 
 
 def config_document(config: ModelConfig) -> dict[str, Any]:

@@ -1,0 +1,146 @@
+"""Saving a model as a folder of one of the families, which the transformers library opens.
+
+A family's `write` proposes a config; reading it back must give the model's own config, so nothing is lost unnoticed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from core_model.checkpoint.config_codec import config_to_json
+from core_model.checkpoint.families import FAMILIES
+from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
+from core_model.checkpoint.shapes import tensor_shapes
+from core_model.checkpoint.wording import file_name
+from core_model.checkpoint.writing import CONFIG_NAME, replaced_folder, write_json, write_weights
+from core_model.config import ModelConfig
+from core_model.errors import CheckpointError, ConfigError
+
+if TYPE_CHECKING:
+    import torch
+
+    from core_model.nn.transformer import Transformer
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "source.spm",
+    "target.spm",
+    "native_tokenizer.json",
+)
+_NO_EFFECT = ("dropout", "special")
+"""Fields of a config that change no logits: a family may lack them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expression:
+    """A config as a family says it."""
+
+    family: Family
+    foreign: Foreign
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The config.json."""
+        keys = _without_none(msgspec.to_builtins(self.foreign.keys))
+        named = {"architectures": [self.foreign.architecture], "model_type": self.family.model_types[0]}
+        return {**named, **keys}
+
+    def tensors(self, state: Mapping[str, torch.Tensor], config: ModelConfig) -> dict[str, torch.Tensor]:
+        """The weights under the family's names."""
+        table = self.family.names
+        has_head = self.family.architectures[self.foreign.architecture] is not None
+        prefix = table.prefixes[0] if has_head and table.prefixes else ""
+        shapes = tensor_shapes(config)
+        n_layers = max(stack.n_layers for stack in config.stacks.values())
+        tensors: dict[str, torch.Tensor] = {}
+        for line in assignments(table.rows(config), shapes, n_layers):
+            theirs = line.conversion.to_theirs([state[name] for name in line.ours])
+            for short, tensor in zip(line.theirs, theirs, strict=True):
+                tensors[short if short.startswith(table.roots) else f"{prefix}{short}"] = tensor
+        return tensors
+
+
+def express(config: ModelConfig, family: Family) -> Expression:
+    """The config as the family says it; ConfigError names the first field the family cannot say."""
+    foreign = family.write(config)
+    read = family.read(foreign.keys, weights_of(family.names, {}, architecture=foreign.architecture))
+    difference = _first_difference(config_to_json(config), config_to_json(read), "config")
+    if difference is not None:
+        raise ConfigError(f"this model is no {family.label}: {difference}")
+    return Expression(family=family, foreign=foreign)
+
+
+def expressing_families(config: ModelConfig) -> tuple[Family, ...]:
+    """The families that can say all of a config."""
+    found = []
+    for family in FAMILIES:
+        try:
+            express(config, family)
+        except ConfigError:
+            continue
+        found.append(family)
+    return tuple(found)
+
+
+def save_as_family(folder: Path, model: Transformer, family_key: str, *, tokenizer_from: Path | None = None) -> None:
+    """Write config.json, model.safetensors and the tokenizer files found in `tokenizer_from`.
+
+    The folder must be new or empty: nothing of someone else's is replaced. ConfigError when the family cannot say the
+    model; CheckpointError for a folder in use; OSError when the disk refuses.
+    """
+    family = next((known for known in FAMILIES if known.key == family_key), None)
+    if family is None:
+        raise ConfigError(f"family is {family_key!r}: expected one of {', '.join(known.key for known in FAMILIES)}")
+    expression = express(model.config, family)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise CheckpointError(f"{file_name(folder)} is not empty: choose a new folder", path=folder)
+    state = model.state_dict()
+    dtype = next(iter(state.values())).dtype
+    with replaced_folder(folder) as new:
+        write_weights(new, expression.tensors(state, model.config))
+        stored = {"torch_dtype": str(dtype).removeprefix("torch.")}
+        write_json(new / CONFIG_NAME, {**expression.document, **stored}, indent=2)
+        for name in TOKENIZER_FILES:
+            if tokenizer_from is not None and (tokenizer_from / name).is_file():
+                shutil.copyfile(tokenizer_from / name, new / name)
+
+
+def _first_difference(ours: Any, theirs: Any, place: str) -> str | None:
+    """Where two config documents first differ, in words; None when they say the same model."""
+    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
+        pairs = [(ours[key], theirs[key], f"{place}.{key}") for key in ours if key not in _NO_EFFECT]
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = [(ours[i], theirs[i], f"{place}[{i}]") for i in range(len(ours))]
+    else:
+        return None if ours == theirs else f"{place} is {_short(ours)}, there it is always {_short(theirs)}"
+    found = (_first_difference(*pair) for pair in pairs)
+    return next((difference for difference in found if difference is not None), None)
+
+
+def _short(value: Any) -> str:
+    """A value in a message: records and lists by their kind only."""
+    if isinstance(value, dict):
+        return str(value.get("type", "given"))
+    return f"a list of {len(value)}" if isinstance(value, list) else repr(value)
+
+
+def _without_none(value: Any) -> Any:
+    """The document without absent values; special token ids stay, for the library's defaults are other models' ids."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_none(item) for key, item in value.items() if item is not None or key.endswith("_token_id")}

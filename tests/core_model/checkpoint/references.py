@@ -1,0 +1,75 @@
+"""Tiny seeded models of the transformers library, saved as its users have them, and agreement with what it computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+from transformers.utils import logging
+
+from core_model.checkpoint import open_checkpoint
+from core_model.trace import Inputs, run_trace
+
+logging.disable_progress_bar()  # its monitor thread would outlive the test
+
+ATTENTION_LIMIT = 2e-5
+OUTPUT_LIMIT = 2e-4
+IDS = (3, 14, 1, 5, 9, 2, 6, 5, 3, 5, 8)
+SITE = {"encoder": "encoder.self", "decoder": "decoder.self"}
+
+
+def seeded(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
+    """The model with weights so large that its attention is far from flat, biases and gains included."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            spread = 0.2 if "embed" in name or parameter.dim() < 2 else 1.5 * parameter.shape[-1] ** -0.5
+            parameter.normal_(std=spread, generator=generator)
+            if name.lower().endswith(("norm.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight")):
+                parameter.add_(1)
+    return model.eval()
+
+
+def saved(model: PreTrainedModel, folder: Path) -> Path:
+    """The folder with the model as its users have it."""
+    model.save_pretrained(folder)
+    return folder
+
+
+def reference(model: PreTrainedModel, ids: tuple[int, ...] = IDS, **more: Any) -> Any:
+    """What the library computes of one example, eagerly, with all attention maps."""
+    model.set_attn_implementation("eager")
+    given = {name: torch.tensor([value]) for name, value in more.items()}
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([ids]), output_attentions=True, **given)
+
+
+def logits_of(output: Any) -> np.ndarray:
+    """The output's logits, a question answering head's two side by side; hidden states without a head."""
+    if "start_logits" in output:
+        return torch.stack((output.start_logits, output.end_logits), dim=-1)[0].numpy()
+    for name in ("logits", "prediction_logits", "last_hidden_state"):
+        if name in output:
+            return output[name][0].numpy()
+    raise AssertionError(f"no logits in {list(output)}")
+
+
+def assert_agrees(folder: Path, output: Any, stack: str, *, type_ids: tuple[int, ...] | None = None) -> None:
+    """What we compute from the saved folder equals the library's output: every map of every head, and the logits."""
+    with open_checkpoint(folder) as checkpoint:
+        assert checkpoint.info.refusal is None
+        assert checkpoint.info.unexpected == ()
+        model = checkpoint.load_model()
+    trace = run_trace(model, Inputs(ids=IDS, type_ids=type_ids))
+    strongest = 0.0
+    for layer, maps in enumerate(output.attentions):
+        for head, want in enumerate(maps[0].numpy()):
+            np.testing.assert_allclose(trace.attention(SITE[stack], layer, head), want, atol=ATTENTION_LIMIT, rtol=0)
+            strongest = max(strongest, float(want[1:].max()))
+    assert strongest > 0.5, "a flat reference would agree with anything"
+    got = trace.hidden if trace.logits is None else trace.logits
+    want = logits_of(output)
+    np.testing.assert_allclose(got, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
