@@ -29,6 +29,7 @@ class HeadScores:
         self.n_queries, self.n_keys = heads.n_queries, heads.n_keys
         self._is_softmax = heads.spec.normalizer == "softmax"
         self._is_product = heads.spec.soft_cap is None and heads.bias_weights is None and self._is_softmax
+        self._row_normalizer: torch.Tensor | None = None
 
     @property
     def inputs(self) -> HeadInputs:
@@ -75,42 +76,41 @@ class HeadScores:
         """Weights of exponents; monotone, so it may follow a maximum."""
         return e_NM.exp() if self._is_softmax else torch.relu(e_NM)
 
-    @cached_property
+    @property
     def row_normalizer(self) -> torch.Tensor:
-        """Each row's log-sum-exp [N], sink included, or for ReLU its number of visible keys; +inf where none."""
-        known_BHN = self._head.logsumexp_BHN
-        if known_BHN is not None and self._is_softmax and self._head.sinks_H is None:
-            normalizer_N = known_BHN[0, 0].float()
-        else:
-            normalizer_N = self._computed_normalizer()
-        sees_none_N = ~torch.isfinite(normalizer_N) if self._is_softmax else normalizer_N == 0
-        return normalizer_N.masked_fill(sees_none_N, float("inf"))
+        """Each row's log-sum-exp [N], sink included; for ReLU its number of visible keys. See `prepare`."""
+        return self.prepare()
 
-    def prepare(self, cancel: CancelToken | None = None) -> None:
-        """Compute the row normalisers now, so that a later block is quick."""
-        if cancel is not None:
-            cancel.check()
-        _ = self.row_normalizer
+    def prepare(self, cancel: CancelToken | None = None) -> torch.Tensor:
+        """The row normalisers, computed once: any block is quick from then on. Raises Cancelled between blocks."""
+        if self._row_normalizer is None:
+            known_BHN = self._head.logsumexp_BHN
+            self._row_normalizer = self._computed_normalizer(cancel) if known_BHN is None else known_BHN[0, 0].float()
+        return self._row_normalizer
 
-    def _computed_normalizer(self) -> torch.Tensor:
+    def _computed_normalizer(self, cancel: CancelToken | None) -> torch.Tensor:
         """One streaming pass over blocks of rows."""
         n_rows = max(16, _NORMALISER_SCORES // self.n_keys)
         device = self._head.q_BHND.device
         parts: list[torch.Tensor] = []
         for start in range(0, self.n_queries, n_rows):
+            if cancel is not None:
+                cancel.check()
             rows = slice(start, min(start + n_rows, self.n_queries))
             first, last = (row + self._head.query_start for row in (rows.start, rows.stop - 1))
             spans = masks.key_spans(self._head.spec.mask, first, last, self.n_keys)
             key_M = torch.cat([torch.arange(a, b, device=device) for a, b in spans])
-            s_NM = scores(self._head, rows, key_M)[0, 0]
-            if not self._is_softmax:
-                parts.append(s_NM.isfinite().sum(-1).float())
-                continue
-            logsumexp_N = s_NM.logsumexp(-1)
-            if self._head.sinks_H is not None:
-                logsumexp_N = torch.logaddexp(logsumexp_N, self._head.sinks_H.float())
-            parts.append(logsumexp_N)
+            parts.append(self._normalizer_of(scores(self._head, rows, key_M)[0, 0]))
         return torch.cat(parts)
+
+    def _normalizer_of(self, s_NM: torch.Tensor) -> torch.Tensor:
+        """Normalisers [N] of rows of scores; those of rows that see no key leave their weights at 0."""
+        if not self._is_softmax:
+            return s_NM.isfinite().sum(-1).clamp(min=1).float()
+        logsumexp_N = s_NM.logsumexp(-1)
+        if self._head.sinks_H is not None:
+            logsumexp_N = torch.logaddexp(logsumexp_N, self._head.sinks_H.float())
+        return logsumexp_N.masked_fill(logsumexp_N.isneginf(), float("inf"))
 
     def _moved(self, s_NM: torch.Tensor, rows: slice) -> torch.Tensor:
         normalizer_N1 = self.row_normalizer[rows, None]

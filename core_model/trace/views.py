@@ -43,6 +43,7 @@ def pool(
 
     Exact when a pixel is a cell. The last pixel of an axis spans what is left. Raises Cancelled between blocks.
     """
+    head.prepare(cancel)
     n_rows, n_cols = rows.stop - rows.start, cols.stop - cols.start
     down, across = -(-n_rows // size[0]), -(-n_cols // size[1])
     if down == across == 1:
