@@ -2,8 +2,8 @@
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal, Slot
-from PySide6.QtGui import QPen, QShowEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtGui import QMouseEvent, QPen, QShowEvent
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from explorer.plots.legend import CurveLegend, LegendEntry
 from explorer.plots.setup import pg
@@ -101,17 +101,16 @@ class CurvePlot(QWidget):
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _build_plot(self) -> None:
-        axes = {side: ValueAxis(side) for side in ("left", "bottom")}
-        self._view = _HoverView(self, axisItems=axes)
-        self._view.setFrameShape(_HoverView.Shape.NoFrame)
-        self._plot = self._view.getPlotItem()
+        self._axes = {side: ValueAxis(side) for side in ("left", "bottom")}
+        self._plot = pg.PlotItem(axisItems={**self._axes})
+        self._view = _HoverView(self, self._plot)
         self._plot.hideButtons()
         self._plot.setMenuEnabled(False)
         self._plot.setDownsampling(auto=True, mode="peak")
         self._plot.setClipToView(True)
         self._plot.showGrid(x=False, y=True)
-        self._plot.getAxis("left").setWidth(_LEFT_ROOM)
-        for axis in axes.values():
+        self._axes["left"].setWidth(_LEFT_ROOM)
+        for axis in self._axes.values():
             axis.setZValue(-1)  # the grid lies under the curves
         self._box = self._plot.getViewBox()
         self._box.setMouseEnabled(x=True, y=False)
@@ -173,7 +172,7 @@ class CurvePlot(QWidget):
             ("bottom", picture.x_title, picture.x_unit),
             ("left", picture.y_title, picture.y_unit),
         ):
-            self._plot.getAxis(side).set_title(f"{title} ({unit})" if unit else title)
+            self._axes[side].set_title(f"{title} ({unit})" if unit else title)
 
     def _read_out(self) -> None:
         """Write each curve's value at the pointer, or its latest, into the legend."""
@@ -197,8 +196,8 @@ class CurvePlot(QWidget):
 
     def _apply_theme(self, theme: Theme) -> None:
         self._view.setBackground(theme.surface)
-        for side in ("left", "bottom"):
-            self._plot.getAxis(side).set_theme(theme)
+        for axis in self._axes.values():
+            axis.set_theme(theme)
         self._marker.setPen(pg.mkPen(theme.text_muted, width=1, style=Qt.PenStyle.DashLine))
         self._marker.label.setColor(theme.text)
         self._marker.label.fill = pg.mkBrush(theme.surface)
@@ -243,16 +242,21 @@ class _HoverView(pg.PlotWidget):
     """Scene position."""
     left = Signal()
 
-    def mouseMoveEvent(self, event) -> None:
-        super().mouseMoveEvent(event)
-        position = self.mapToScene(event.position().toPoint())
-        if self.getPlotItem().getViewBox().sceneBoundingRect().contains(position):
+    def __init__(self, parent: QWidget, plot: pg.PlotItem) -> None:
+        super().__init__(parent, plotItem=plot)
+        self._box = plot.getViewBox()
+        self.setFrameShape(QFrame.Shape.NoFrame)
+
+    def mouseMoveEvent(self, ev: QMouseEvent) -> None:
+        super().mouseMoveEvent(ev)
+        position = self.mapToScene(ev.position().toPoint())
+        if self._box.sceneBoundingRect().contains(position):
             self.hovered.emit(position)
         else:
             self.left.emit()
 
-    def leaveEvent(self, event: QEvent) -> None:
-        super().leaveEvent(event)
+    def leaveEvent(self, ev: QEvent) -> None:
+        super().leaveEvent(ev)
         self.left.emit()
 
 

@@ -42,8 +42,8 @@ class HeatmapPlot(QWidget):
     lock_released = Signal()
     """Esc."""
     view_range_changed = Signal(object, object, object)
-    """(rows, cols, size): the whole cells on screen as two Spans, which an exact tile should cover, and the device pixels
-    (height, width) that they fill; once a frame at most."""
+    """(rows, cols, size): the whole cells on screen as two Spans, which an exact tile should cover, and the device
+    pixels (height, width) that they fill; once a frame at most."""
 
     def __init__(self, themes: ThemeManager, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -19,6 +19,7 @@ class StaleNote(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
+        self._plot = parent
         self._text = self.tr("computing\u2026")
         self._dim_timer = _timer(self, _DIM_AFTER_MS)
         self._dim_timer.timeout.connect(self._on_dim_timer_timeout)
@@ -59,8 +60,7 @@ class StaleNote(QWidget):
     def _on_note_timer_timeout(self) -> None:
         metrics = self.fontMetrics()
         self.resize(metrics.horizontalAdvance(self._text) + 4 * SPACE_2, metrics.height() + 2 * SPACE_1)
-        area = self.parentWidget().rect()
-        self.move((area.width() - self.width()) // 2, SPACE_2)
+        self.move((self._plot.width() - self.width()) // 2, SPACE_2)
         self.show()
         self.raise_()
 

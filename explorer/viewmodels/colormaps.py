@@ -68,5 +68,7 @@ def _interpolate(anchors: tuple[tuple[int, int, int], ...]) -> NDArray[np.float6
     """Straight lines between evenly spaced colours: [256, 3]."""
     places = np.linspace(0.0, 1.0, len(anchors))
     wanted = np.linspace(0.0, 1.0, 256)
-    channels = np.array(anchors, dtype=np.float64).T
-    return np.stack([np.interp(wanted, places, channel) for channel in channels], axis=1)
+    colors = np.empty((256, 3))
+    for channel, levels in enumerate(zip(*anchors, strict=True)):
+        colors[:, channel] = np.interp(wanted, places, levels)
+    return colors
