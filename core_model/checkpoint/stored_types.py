@@ -37,7 +37,8 @@ def _as_numpy(dtype: str) -> Callable[[Bytes], FloatArray]:
     """Widening of a format that numpy reads itself; `dtype` is little-endian."""
 
     def widen(raw: Bytes) -> FloatArray:
-        with np.errstate(over="ignore"):  # a float64 beyond float32 becomes infinite, and shows as such
+        # A float64 beyond float32 becomes infinite, a signalling NaN a quiet one: both show as what they are.
+        with np.errstate(over="ignore", invalid="ignore"):
             return raw.view(dtype).astype(np.float32)
 
     return widen
