@@ -1,0 +1,280 @@
+"""What capture and exact attention cost: forward passes, tiles, thumbnails, whole views, local windows."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+
+from core_model.cancel import CancelToken
+from core_model.config import AttentionSpec, MaskSpec, multi_head
+from core_model.errors import Cancelled
+from core_model.nn.attention import HeadInputs, attend
+from core_model.trace import Inputs, Trace, run_trace
+from core_model.trace.scores import HeadScores
+from core_model.trace.views import pool
+from tests.bench import models
+from tests.bench.measure import Line, in_turn, matrix_product_rate, median_seconds, seconds
+
+_SITE = "decoder.self"
+
+
+def lines(device: torch.device) -> Iterator[list[Line]]:
+    """The lines of the table, a group at a time."""
+    with torch.inference_mode():
+        yield _capture(device)
+        yield _against_reference(device)
+        yield _against_weights(device)
+        yield _against_transformer_lens(device)
+        yield _one_head(device)
+        yield _thumbnails(device)
+        yield _whole_views(device)
+        yield _local_window(device)
+
+
+def _ids(n: int) -> np.ndarray:
+    return np.random.default_rng(n).integers(0, models.VOCAB_SIZE, n)
+
+
+def _batch(n: int, device: torch.device) -> torch.Tensor:
+    return torch.from_numpy(_ids(n))[None].to(device)
+
+
+def _capture(device: torch.device) -> list[Line]:
+    found = []
+    for name, model in (("GPT-2", models.gpt2(device)), ("Llama", models.llama(device))):
+        for n in (512, 1024, 2048):
+            inputs, ids_BN = Inputs(ids=_ids(n)), _batch(n, device)
+            pair = in_turn(lambda m=model, i=inputs: run_trace(m, i), lambda m=model, i=ids_BN: m(i))
+            found.append(
+                _ratio(f"{name} forward with capture, n={n}", "ours without", pair.ratio, pair.first, "<= 1.03x")
+            )
+    return found
+
+
+def _against_reference(device: torch.device) -> list[Line]:
+    found = []
+    kinds = (("GPT-2", models.gpt2, models.reference_gpt2), ("Llama", models.llama, models.reference_llama))
+    for name, ours, theirs in kinds:
+        model, reference = ours(device), theirs("sdpa", device)
+        for n in (512, 1024, 2048, 4096):
+            inputs, ids_BN = Inputs(ids=_ids(n)), _batch(n, device)
+            pair = in_turn(
+                lambda m=model, i=inputs: run_trace(m, i), lambda m=reference, i=ids_BN: m(i, use_cache=False)
+            )
+            found.append(_ratio(f"{name} capture, n={n}", "transformers sdpa", pair.ratio, pair.first, "<= 1.05x"))
+    return found
+
+
+def _against_weights(device: torch.device) -> list[Line]:
+    found = []
+    model, reference = models.llama(device), models.reference_llama("eager", device)
+    for n, faster, smaller in ((1024, 1.4, 7), (2048, 2.4, 20)):
+        inputs, ids_BN = Inputs(ids=_ids(n)), _batch(n, device)
+        pair = in_turn(
+            lambda i=inputs: run_trace(model, i), lambda i=ids_BN: reference(i, use_cache=False, output_attentions=True)
+        )
+        held = reference(ids_BN, use_cache=False, output_attentions=True).attentions
+        theirs = sum(a.numel() * a.element_size() for a in held)
+        del held
+        found += _faster_and_smaller(
+            f"grouped capture, n={n}",
+            "transformers eager",
+            pair.ratio,
+            run_trace(model, inputs),
+            theirs,
+            faster,
+            smaller,
+        )
+        gc.collect()
+    return found
+
+
+def _against_transformer_lens(device: torch.device) -> list[Line]:
+    if find_spec("transformer_lens") is None:
+        return [Line(work="capture, n=1024", reference="TransformerLens", found="not installed", must_be="1.3x faster")]
+    from transformer_lens import HookedTransformer, HookedTransformerConfig  # pyright: ignore[reportMissingImports]
+
+    config = HookedTransformerConfig(
+        n_layers=models.N_LAYERS,
+        d_model=models.D_MODEL,
+        n_ctx=models.MAX_LENGTH,
+        d_head=models.HEAD_SIZE,
+        n_heads=models.N_HEADS,
+        d_vocab=models.VOCAB_SIZE,
+        act_fn="gelu_new",
+        device=str(device),
+    )
+    lens, model = HookedTransformer(config), models.gpt2(device)
+    inputs, ids_BN = Inputs(ids=_ids(1024)), _batch(1024, device)
+
+    def patterns() -> dict[str, torch.Tensor]:
+        return lens.run_with_cache(ids_BN, names_filter=lambda name: name.endswith("hook_pattern"))[1].cache_dict
+
+    pair = in_turn(lambda: run_trace(model, inputs), patterns)
+    theirs = sum(t.numel() * t.element_size() for t in patterns().values())
+    trace = run_trace(model, inputs)
+    return _faster_and_smaller("capture, n=1024", "TransformerLens patterns", pair.ratio, trace, theirs, 1.3, 7)
+
+
+def _one_head(device: torch.device) -> list[Line]:
+    trace = run_trace(models.gpt2(device), Inputs(ids=_ids(1024)))
+    whole = slice(0, 1024)
+    trace.head(_SITE, 3, 5).prepare()
+    spent = median_seconds(lambda: trace.head(_SITE, 3, 5).weights(whole, whole))
+    found = [Line(work="one head, exact, n=1024", reference="", found=f"{spent * 1e3:.2f} ms", must_be="< 3 ms")]
+    for n in (8192, 32768, 131072):
+        head = _random_head(n, device, causal=True)
+        head.prepare()
+        rows, cols = slice(n - 1536, n - 512), slice(n - 3000, n - 1976)
+        head.weights(rows, cols)
+        spent = median_seconds(lambda h=head, r=rows, c=cols: h.weights(r, c))
+        found.append(
+            Line(work=f"exact tile 1024 x 1024, n={n}", reference="", found=f"{spent * 1e3:.2f} ms", must_be="< 4 ms")
+        )
+    return found
+
+
+def _thumbnails(device: torch.device) -> list[Line]:
+    found = []
+    model = models.gpt2(device)
+    for n, faster in ((1024, 4), (2048, 6)):
+        inputs = Inputs(ids=_ids(n))
+        trace = run_trace(model, inputs)
+        pair = in_turn(lambda t=trace: t.thumbnails(_SITE, 64), lambda t=trace, n=n: _plain_thumbnails(t, n))
+        forward = median_seconds(lambda i=inputs: run_trace(model, i))
+        found += [
+            Line(
+                work=f"144 thumbnails, n={n}, {pair.first * 1e3:.0f} ms",
+                reference="softmax + max_pool2d",
+                found=f"{1 / pair.ratio:.2f}x faster",
+                must_be=f">= {faster}x",
+            ),
+            Line(
+                work=f"144 thumbnails, n={n}",
+                reference="the forward pass",
+                found=f"{pair.first / forward:.3f}x of it",
+                must_be="<= 0.1x",
+            ),
+        ]
+    return found
+
+
+def _plain_thumbnails(trace: Trace, n: int) -> torch.Tensor:
+    """All heads of each layer at once: product, mask, softmax, max_pool2d."""
+    pictures = []
+    masked = torch.ones(n, n, dtype=torch.bool).triu(1)
+    for layer in range(models.N_LAYERS):
+        heads = trace.heads(_SITE, layer)
+        s_BHNM = heads.q_BHND @ heads.k_BKMD.transpose(-1, -2) * heads.spec.scale
+        weights = s_BHNM.masked_fill_(masked.to(s_BHNM.device), float("-inf")).softmax(-1)
+        pictures.append(torch.nn.functional.max_pool2d(weights[0], n // 64))
+    return torch.stack(pictures)
+
+
+def _whole_views(device: torch.device) -> list[Line]:
+    found = []
+    rate = matrix_product_rate(device)
+    for n, share in ((8192, "50 %"), (32768, "65 %"), (131072, "works")):
+        head = _random_head(n, device, causal=False)
+        head.prepare()
+        whole = slice(0, n)
+        rounds = 7 if n < 100_000 else 1
+        spent = median_seconds(lambda h=head, w=whole: pool(h, w, w, (1024, 1024)), rounds)
+        reached = 2 * n * n * models.HEAD_SIZE / spent / rate
+        found.append(
+            Line(
+                work=f"whole view, full attention, n={n}, {spent:.2f} s",
+                reference=f"matrix product {rate / 1e9:.0f} GFLOP/s",
+                found=f"{reached:.0%}",
+                must_be=f">= {share}" if n < 100_000 else share,
+            )
+        )
+        found.append(_cancel_delay(head, n))
+    return found
+
+
+def _cancel_delay(head: HeadScores, n: int) -> Line:
+    """Time from cancel to the worker being free again."""
+    token = CancelToken()
+    ended: list[float] = []
+
+    def work() -> None:
+        with contextlib.suppress(Cancelled):
+            pool(head, slice(0, n), slice(0, n), (1024, 1024), cancel=token)
+        ended.append(time.perf_counter())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(0.03)
+    asked = time.perf_counter()
+    token.cancel()
+    thread.join()
+    return Line(
+        work=f"cancel of a whole view, n={n}",
+        reference="",
+        found=f"{max(0.0, ended[0] - asked) * 1e3:.1f} ms",
+        must_be="< 50 ms",
+    )
+
+
+def _local_window(device: torch.device) -> list[Line]:
+    local = multi_head(models.D_MODEL, models.N_HEADS, mask=MaskSpec(causal=True, window=256))
+    full = multi_head(models.D_MODEL, models.N_HEADS, mask=MaskSpec(causal=True))
+    spent: dict[tuple[str, int], float] = {}
+    for n in (1024, 4096, 16384, 65536):
+        spent["local", n] = _attention_seconds(local, n, device)
+        if n <= 16384:
+            spent["full", n] = _attention_seconds(full, n, device)
+    found = [
+        Line(
+            work=f"{kind} attention, 12 heads, n={n}",
+            reference="",
+            found=f"{value * 1e3:.0f} ms",
+            must_be="",
+        )
+        for (kind, n), value in spent.items()
+    ]
+    growth = spent["local", 65536] / spent["local", 16384]
+    against = spent["local", 65536] / spent["full", 16384]
+    found.append(Line(work="local 65536", reference="local 16384", found=f"{growth:.2f}x", must_be="<= 4.4x"))
+    found.append(Line(work="local 65536", reference="full 16384", found=f"{against:.2f}x", must_be="< 1x"))
+    return found
+
+
+def _attention_seconds(spec: AttentionSpec, n: int, device: torch.device) -> float:
+    q, k, v = torch.randn(3, 1, models.N_HEADS, n, models.HEAD_SIZE, device=device)
+    heads = HeadInputs(spec=spec, q_BHND=q, k_BKMD=k)
+    attend(heads, v)
+    return min(seconds(lambda: attend(heads, v)) for _ in range(3))
+
+
+def _random_head(n: int, device: torch.device, *, causal: bool) -> HeadScores:
+    q, k = torch.randn(2, 1, 1, n, models.HEAD_SIZE, device=device)
+    spec = multi_head(models.HEAD_SIZE, 1, mask=MaskSpec(causal=causal))
+    return HeadScores(HeadInputs(spec=spec, q_BHND=q, k_BKMD=k), 0)
+
+
+def _ratio(work: str, reference: str, ratio: float, spent: float, must_be: str) -> Line:
+    return Line(work=f"{work}, {spent:.2f} s", reference=reference, found=f"{ratio:.3f}x", must_be=must_be)
+
+
+def _faster_and_smaller(
+    work: str, reference: str, ratio: float, trace: Trace, their_bytes: int, faster: float, smaller: int
+) -> list[Line]:
+    ours = trace.n_bytes
+    return [
+        Line(work=work, reference=reference, found=f"{1 / ratio:.2f}x faster", must_be=f">= {faster}x"),
+        Line(
+            work=f"{work}, {ours / 1e6:.0f} MB held",
+            reference=f"{reference}, {their_bytes / 1e6:.0f} MB",
+            found=f"1/{their_bytes / ours:.1f}",
+            must_be=f"<= 1/{smaller}",
+        ),
+    ]

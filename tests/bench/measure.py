@@ -1,0 +1,78 @@
+"""Timing that a busy machine cannot easily fool: what is compared runs in turn, and the median of the ratios counts."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+N_ROUNDS = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Median seconds of two things that ran in turn, and the median of their ratios, first / second."""
+
+    first: float
+    second: float
+    ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line of a table: what was measured, against what, what was found, and what it must be."""
+
+    work: str
+    reference: str
+    found: str
+    must_be: str
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall seconds of one call."""
+    _wait_for_gpu()
+    start = time.perf_counter()
+    work()
+    _wait_for_gpu()
+    return time.perf_counter() - start
+
+
+def median_seconds(work: Callable[[], object], n: int = N_ROUNDS) -> float:
+    """Median of n calls after one that is not counted."""
+    work()
+    return statistics.median(seconds(work) for _ in range(n))
+
+
+def in_turn(first: Callable[[], object], second: Callable[[], object], n: int = N_ROUNDS) -> Pair:
+    """Both once uncounted, then n rounds of first, second."""
+    first()
+    second()
+    times = [(seconds(first), seconds(second)) for _ in range(n)]
+    return Pair(
+        first=statistics.median(a for a, _ in times),
+        second=statistics.median(b for _, b in times),
+        ratio=statistics.median(a / b for a, b in times),
+    )
+
+
+def matrix_product_rate(device: torch.device) -> float:
+    """Floating-point operations a second of this machine's own float32 product of two 2048 x 2048 matrices."""
+    a, b = torch.randn(2, 2048, 2048, device=device)
+    return 2 * 2048**3 / median_seconds(lambda: a @ b)
+
+
+def print_table(title: str, lines: list[Line]) -> None:
+    """A table with columns as wide as they need."""
+    rows = [("work", "against", "found", "must be"), *((x.work, x.reference, x.found, x.must_be) for x in lines)]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    print(f"\n{title}")
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)
+
+
+def _wait_for_gpu() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
