@@ -9,6 +9,7 @@ Shape letters: B batch, N queries, M keys, H heads, K key heads, G query heads a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -152,17 +153,22 @@ def _is_fusible(heads: HeadInputs) -> bool:
     return heads.spec.soft_cap is None and heads.sinks_H is None and heads.spec.normalizer == "softmax"
 
 
-def _row_blocks(heads: HeadInputs) -> list[slice]:
-    """Blocks of rows whose scores, over the keys they can see, stay within _BLOCK_SCORES."""
+def _row_blocks(heads: HeadInputs) -> Iterator[slice]:
+    """Blocks of rows whose scores, over the keys they can see, stay within _BLOCK_SCORES.
+
+    With a window a block is hardly longer than it: each row would see fewer and fewer of the block's keys.
+    """
     n_batch, n_heads = heads.q_BHND.shape[:2]
-    n_seen = heads.n_keys
+    n_matrices = n_batch if _is_fusible(heads) and heads.bias_weights is None else n_batch * n_heads
     window = heads.spec.mask.window
-    if window is not None and not (heads.spec.mask.n_prefix or heads.spec.mask.n_global):
-        n_rows = max(window, 256)
-    else:
-        per_head = n_batch * (n_heads if heads.bias_weights is not None or not _is_fusible(heads) else 1)
-        n_rows = max(64, _BLOCK_SCORES // max(1, n_seen * per_head))
-    return [slice(start, min(start + n_rows, heads.n_queries)) for start in range(0, heads.n_queries, n_rows)]
+    n_most = heads.n_queries if window is None else max(window, 256)
+    start = 0
+    while start < heads.n_queries:
+        first, last = heads.query_start + start, heads.query_start + min(start + n_most, heads.n_queries) - 1
+        n_seen = sum(stop - begin for begin, stop in masks.key_spans(heads.spec.mask, first, last, heads.n_keys))
+        n_rows = min(n_most, max(64, _BLOCK_SCORES // (n_seen * n_matrices)))
+        yield slice(start, min(start + n_rows, heads.n_queries))
+        start += n_rows
 
 
 def _attend_rows(
