@@ -1,0 +1,88 @@
+"""Tiny whole models of every arrangement, with weights large enough that attention is far from flat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core_model.config import (
+    AttentionSpec,
+    FeedForwardSpec,
+    HeadSpec,
+    LayerSpec,
+    LearnedPositions,
+    MaskSpec,
+    ModelConfig,
+    NormSpec,
+    ResidualSpec,
+    SinusoidalPositions,
+    StackConfig,
+    TokenEmbedding,
+    multi_head,
+)
+from core_model.nn.transformer import Transformer
+from tests.core_model.attention_cases import fill
+
+D_MODEL, N_HEADS, VOCAB, MAX_LENGTH = 16, 4, 29, 64
+CAUSAL = MaskSpec(causal=True)
+PRE_NORM = ResidualSpec(before=NormSpec())
+
+
+def layer(attention: AttentionSpec, *, cross: AttentionSpec | None = None, dropout: float = 0.0) -> LayerSpec:
+    """A pre-norm layer around an attention."""
+    residual = replace(PRE_NORM, dropout=dropout)
+    return LayerSpec(
+        attention=attention,
+        attention_residual=residual,
+        cross_attention=cross,
+        cross_residual=residual,
+        feed_forward=FeedForwardSpec(d_hidden=2 * D_MODEL, activation="gelu"),
+        feed_forward_residual=residual,
+    )
+
+
+def stack(*layers: LayerSpec, learned_positions: bool = False) -> StackConfig:
+    """Layers over embedded tokens, with sinusoidal or learned positions."""
+    return StackConfig(
+        d_model=D_MODEL,
+        embedding=TokenEmbedding(vocab_size=VOCAB, d_embedding=D_MODEL, n_types=2),
+        layers=layers,
+        position=LearnedPositions(max_length=MAX_LENGTH) if learned_positions else SinusoidalPositions(),
+        final_norm=NormSpec(),
+    )
+
+
+def decoder_only(attention: AttentionSpec | None = None, n_layers: int = 2) -> ModelConfig:
+    """A language model; its attention is causal unless said otherwise."""
+    attention = attention or multi_head(D_MODEL, N_HEADS, mask=CAUSAL)
+    return ModelConfig(
+        decoder=stack(*[layer(attention)] * n_layers),
+        head=HeadSpec(n_outputs=VOCAB, task="language_model", tied=True),
+    )
+
+
+def encoder_only(attention: AttentionSpec | None = None, n_layers: int = 2) -> ModelConfig:
+    """A masked language model over learned positions."""
+    attention = attention or multi_head(D_MODEL, N_HEADS)
+    return ModelConfig(
+        encoder=stack(*[layer(attention)] * n_layers, learned_positions=True),
+        head=HeadSpec(n_outputs=VOCAB, task="masked_language_model", bias=True),
+    )
+
+
+def encoder_decoder(decoder_attention: AttentionSpec | None = None, n_layers: int = 2) -> ModelConfig:
+    """A translation model with one more layer in its decoder than in its encoder."""
+    both_ways = multi_head(D_MODEL, N_HEADS)
+    decoder_attention = decoder_attention or multi_head(D_MODEL, N_HEADS, mask=CAUSAL)
+    return ModelConfig(
+        encoder=stack(*[layer(both_ways)] * n_layers),
+        decoder=stack(*[layer(decoder_attention, cross=both_ways)] * (n_layers + 1)),
+        head=HeadSpec(n_outputs=VOCAB, task="language_model", tied=True),
+        shared_embedding=True,
+    )
+
+
+def make(config: ModelConfig, seed: int = 0) -> Transformer:
+    """The model of a config with random weights, in eval mode."""
+    model = Transformer(config).eval()
+    fill(model, seed)
+    return model

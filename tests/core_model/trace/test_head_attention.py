@@ -1,0 +1,192 @@
+"""Everything a trace says of one head, for attentions of every kind: matrix, tiles, pooled views, rows and cells.
+
+What is expected comes from attention by its definition, and from numpy on the whole matrix.
+"""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core_model.config import AttentionSpec, MaskSpec, multi_head
+from core_model.errors import TraceError
+from core_model.nn.attention import HeadInputs
+from core_model.results import Reduce
+from core_model.trace.trace import Trace
+from tests.core_model.attention_cases import SITE, AttentionCase, attention_cases
+
+
+def pooled(matrix: np.ndarray, size: tuple[int, int], reduce: Reduce) -> np.ndarray:
+    """Each pixel the maximum or mean of ceil(n / size) rows and columns; fewer at the far edges."""
+    combine = np.maximum if reduce == "max" else np.add
+    picture, n_cells = matrix.astype(np.float64), np.ones(matrix.shape)
+    for axis in (0, 1):
+        starts = range(0, matrix.shape[axis], -(-matrix.shape[axis] // size[axis]))
+        picture = combine.reduceat(picture, starts, axis)
+        n_cells = np.add.reduceat(n_cells, starts, axis)
+    return picture if reduce == "max" else picture / n_cells
+
+
+def a_range(data: st.DataObject, n: int) -> tuple[int, int]:
+    start = data.draw(st.integers(0, n - 1))
+    return start, data.draw(st.integers(start + 1, n))
+
+
+def a_head(data: st.DataObject, case: AttentionCase) -> int:
+    return data.draw(st.integers(0, case.spec.n_heads - 1))
+
+
+@settings(max_examples=300)
+@given(case=attention_cases())
+def test_attention_equals_its_definition(case: AttentionCase):
+    trace = case.trace()
+    for head in range(case.spec.n_heads):
+        weights = trace.attention(SITE, 0, head)
+        assert weights.dtype == np.float32
+        np.testing.assert_allclose(weights, case.dense.weights_BHNM[0, head], atol=2e-5, rtol=2e-5)
+
+
+@settings(max_examples=150)
+@given(case=attention_cases())
+def test_masked_cells_are_marked_and_exactly_zero(case: AttentionCase):
+    view = case.trace().view(SITE, 0, 0)
+    hidden_NM = ~case.dense.visible_BNM[0].numpy()
+    assert view.exact
+    assert np.array_equal(view.masked, hidden_NM)
+    assert not view.values[hidden_NM].any()
+    assert np.isfinite(view.values).all()
+
+
+@settings(max_examples=150)
+@given(case=attention_cases())
+def test_softmax_rows_sum_to_one_but_for_what_a_sink_takes(case: AttentionCase):
+    sums_N = case.trace().attention(SITE, 0, 0).sum(-1)
+    sees_a_key_N = case.dense.visible_BNM[0].any(-1).numpy()
+    assert not sums_N[~sees_a_key_N].any()
+    if case.spec.normalizer == "relu":
+        return
+    if case.spec.sinks:
+        sink = case.attention.sinks[0].double()
+        expected_N = 1 - torch.exp(sink - case.dense.logsumexp_BHN[0, 0]).numpy()
+        assert (sums_N < 1 + 1e-6).all()
+        np.testing.assert_allclose(sums_N[sees_a_key_N], expected_N[sees_a_key_N], atol=2e-5)
+    else:
+        np.testing.assert_allclose(sums_N[sees_a_key_N], 1, atol=2e-5)
+
+
+@settings(max_examples=200)
+@given(case=attention_cases(), data=st.data())
+def test_any_tile_is_the_slice_of_the_matrix(case: AttentionCase, data: st.DataObject):
+    trace, head = case.trace(), a_head(data, case)
+    whole = trace.attention(SITE, 0, head)
+    rows, cols = a_range(data, whole.shape[0]), a_range(data, whole.shape[1])
+    tile = trace.view(SITE, 0, head, rows, cols)
+    expected = whole[slice(*rows), slice(*cols)]
+    assert tile.exact and tile.shape == expected.shape and (tile.rows, tile.cols) == (rows, cols)
+    np.testing.assert_allclose(tile.values, expected, atol=1e-6, rtol=1e-5)
+    assert np.array_equal(tile.masked, ~case.dense.visible_BNM[0].numpy()[slice(*rows), slice(*cols)])
+
+
+@settings(max_examples=300)
+@given(case=attention_cases(), data=st.data(), reduce=st.sampled_from(["max", "mean"]))
+def test_a_pooled_view_is_the_matrix_pooled(case: AttentionCase, data: st.DataObject, reduce: Reduce):
+    trace, head = case.trace(), a_head(data, case)
+    whole = trace.attention(SITE, 0, head)
+    rows, cols = a_range(data, whole.shape[0]), a_range(data, whole.shape[1])
+    size = (data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9)))
+    view = trace.view(SITE, 0, head, rows, cols, size, reduce)
+    part = slice(*rows), slice(*cols)
+    np.testing.assert_allclose(view.values, pooled(whole[part], size, reduce), atol=1e-6, rtol=1e-5)
+    all_hidden = pooled(~case.dense.visible_BNM[0].numpy()[part] * 1.0, size, "mean") == 1
+    assert np.array_equal(view.masked, all_hidden)
+    assert view.exact == (view.shape == whole[part].shape)
+    assert view.reduce == reduce
+
+
+@settings(max_examples=100)
+@given(case=attention_cases(), size=st.integers(1, 30))
+def test_thumbnails_are_max_pooled_views_of_all_heads_with_nan_where_masked(case: AttentionCase, size: int):
+    trace = case.trace()
+    thumbnails = trace.thumbnails(SITE, size)
+    assert thumbnails.shape[:2] == (1, case.spec.n_heads)
+    for head in range(case.spec.n_heads):
+        view = trace.view(SITE, 0, head, size=(size, size))
+        np.testing.assert_allclose(
+            thumbnails[0, head], np.where(view.masked, np.nan, view.values), atol=1e-6, rtol=1e-5
+        )
+
+
+@settings(max_examples=100)
+@given(case=attention_cases(), data=st.data())
+def test_a_row_and_a_cell_are_those_of_the_matrix(case: AttentionCase, data: st.DataObject):
+    trace, head = case.trace(), a_head(data, case)
+    whole = trace.attention(SITE, 0, head)
+    query = data.draw(st.integers(0, whole.shape[0] - 1))
+    key = data.draw(st.integers(0, whole.shape[1] - 1))
+    row, cell = trace.row(SITE, 0, head, query), trace.cell(SITE, 0, head, query, key)
+    np.testing.assert_allclose(row, whole[query], atol=1e-6, rtol=1e-5)
+    assert cell.weight == row[key]
+    assert cell.masked == (not case.dense.visible_BNM[0, query, key])
+    assert cell.rank == 1 + (row > row[key]).sum()
+    positive = row[row > 0].astype(np.float64)
+    assert cell.row_entropy == pytest.approx(-(positive * np.log(positive)).sum(), abs=1e-5)
+    if cell.masked:
+        assert cell.score is None
+    else:
+        assert cell.score == pytest.approx(float(case.dense.scores_BHNM[0, head, query, key]), abs=2e-4, rel=1e-4)
+
+
+def long_trace(spec: AttentionSpec, n_tokens: int) -> Trace:
+    """A trace of random queries and keys, longer than any block that is computed at once."""
+    generator = torch.Generator().manual_seed(0)
+    q_BHND, k_BKMD = 2 * torch.randn(2, 1, 1, n_tokens, spec.head_size, generator=generator)
+    heads = HeadInputs(spec=spec, q_BHND=q_BHND, k_BKMD=k_BKMD)
+    return Trace({(SITE, 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
+
+
+@pytest.mark.parametrize("reduce", ["max", "mean"])
+@pytest.mark.parametrize("size", [(1024, 1024), (200, 333), (7, 11), (2, 1), (1300, 2), (1, 1300)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mask": MaskSpec(causal=True)},
+        {"mask": MaskSpec(causal=True, window=90, n_global=3)},
+        {"soft_cap": 3.0, "mask": MaskSpec(window=50)},
+        {"normalizer": "relu", "mask": MaskSpec(causal=True)},
+    ],
+    ids=["causal", "window", "capped", "relu"],
+)
+def test_views_of_many_blocks_are_the_matrix_pooled(options, size, reduce):
+    """Pixels of less than a block, of several, and edges that are no multiple of either."""
+    trace = long_trace(multi_head(8, 1, **options), 1301)
+    whole = trace.attention(SITE, 0, 0)
+    view = trace.view(SITE, 0, 0, rows=(1, 1301), cols=(0, 1300), size=size, reduce=reduce)
+    np.testing.assert_allclose(view.values, pooled(whole[1:, :1300], size, reduce), atol=1e-6, rtol=2e-5)
+
+
+def test_values_are_read_only_and_contiguous():
+    trace = long_trace(multi_head(8, 1), 10)
+    for array in (trace.attention(SITE, 0, 0), trace.view(SITE, 0, 0).values, trace.thumbnails(SITE), trace.hidden):
+        assert array.flags.c_contiguous
+    with pytest.raises(ValueError, match="read-only"):
+        trace.attention(SITE, 0, 0)[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda t: t.attention("encoder.self", 0, 0), r"site is 'encoder.self': this model has decoder.self"),
+        (lambda t: t.attention(SITE, 1, 0), r"layer is 1: decoder.self has layers 0 to 0"),
+        (lambda t: t.attention(SITE, 0, 3), r"head is 3: decoder.self has heads 0 to 0"),
+        (lambda t: t.attention(SITE, 0, -1), r"head is -1: decoder.self has heads 0 to 0"),
+        (lambda t: t.view(SITE, 0, 0, rows=(3, 3)), r"rows is \(3, 3\).*stop <= 10"),
+        (lambda t: t.view(SITE, 0, 0, cols=(0, 11)), r"cols is \(0, 11\).*stop <= 10"),
+        (lambda t: t.view(SITE, 0, 0, size=(0, 5)), r"size is \(0, 5\)"),
+        (lambda t: t.row(SITE, 0, 0, 10), r"rows is \(10, 11\)"),
+        (lambda t: t.cell(SITE, 0, 0, 0, -1), r"cols is \(-1, 0\)"),
+    ],
+)
+def test_a_request_outside_the_trace_names_what_there_is(ask, message):
+    with pytest.raises(TraceError, match=message):
+        ask(long_trace(multi_head(8, 1), 10))
