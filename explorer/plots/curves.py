@@ -2,7 +2,7 @@
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal, Slot
-from PySide6.QtGui import QMouseEvent, QPen, QShowEvent
+from PySide6.QtGui import QMouseEvent, QPalette, QPen, QShowEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from explorer.plots.legend import CurveLegend, LegendEntry
@@ -52,6 +52,8 @@ class CurvePlot(QWidget):
         self._stale_note.dimmed.connect(self._on_stale_note_dimmed)
         themes.theme_changed.connect(self._on_theme_changed)
         self._apply_theme(themes.theme)
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+        self.setAutoFillBackground(True)
 
     @property
     def picture(self) -> CurvePicture | None:

@@ -68,6 +68,8 @@ class HeatmapPlot(QWidget):
         self._canvas.cell_clicked.connect(self.cell_clicked)
         themes.theme_changed.connect(self._on_theme_changed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+        self.setAutoFillBackground(True)
         self._show_parts()
 
     # -- what is shown -------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QPalette,
     QPen,
     QPixmap,
     QResizeEvent,
@@ -59,6 +60,8 @@ class HeadMosaic(QWidget):
         themes.theme_changed.connect(self._on_theme_changed)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+        self.setAutoFillBackground(True)
         self.setAccessibleName(self.tr("All heads"))
 
     def set_picture(self, picture: MosaicPicture | None) -> None:

@@ -36,6 +36,6 @@ def format_ticks(values: Sequence[float]) -> list[str]:
     if largest != 0.0 and not 1e-3 <= largest < 1e5:
         return [f"{value:.3g}" for value in values]
     gaps = [abs(b - a) for a, b in itertools.pairwise(values)]
-    smallest = min((gap for gap in gaps if gap > 0.0), default=largest or 1.0)
-    decimals = max(0, -math.floor(math.log10(smallest) + 1e-9))
+    tolerance = 1e-3 * min((gap for gap in gaps if gap > 0.0), default=largest or 1.0)
+    decimals = next(n for n in range(20) if all(abs(round(value, n) - value) <= tolerance for value in values))
     return [f"{value:.{decimals}f}" for value in values]

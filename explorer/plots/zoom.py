@@ -23,8 +23,8 @@ def zoomed(span: Range, factor: float, about: float, size: float, smallest: floa
 def kept_inside(span: Range, size: float) -> Range:
     """The span moved, not cut, so that it lies within 0 .. size; a wider one becomes (0, size)."""
     width = span[1] - span[0]
-    if width >= size:
-        return 0.0, size
+    if width >= size * (1.0 - 1e-9):
+        return 0.0, float(size)
     start = min(max(0.0, span[0]), size - width)
     return start, start + width
 

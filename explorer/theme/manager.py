@@ -52,7 +52,7 @@ class ThemeManager(QObject):
 
     def _wanted(self) -> Theme:
         if self._choice is ThemeChoice.SYSTEM:
-            return DARK if self._application.styleHints().colorScheme() == Qt.ColorScheme.Dark else LIGHT
+            return DARK if is_system_dark(self._application) else LIGHT
         return DARK if self._choice is ThemeChoice.DARK else LIGHT
 
     def _apply(self) -> None:
@@ -66,6 +66,11 @@ class ThemeManager(QObject):
     def _dress(self) -> None:
         self._application.setPalette(palette_of(self._theme))
         self._application.setStyleSheet(application_stylesheet(self._theme))
+
+
+def is_system_dark(application: QApplication) -> bool:
+    """What the desktop is set to; False where it does not say."""
+    return application.styleHints().colorScheme() is Qt.ColorScheme.Dark
 
 
 def palette_of(theme: Theme) -> QPalette:

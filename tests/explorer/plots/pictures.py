@@ -1,0 +1,37 @@
+"""Pictures for tests of plots, and the look at pixels."""
+
+import numpy as np
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QWidget
+
+from explorer.viewmodels.colormaps import lookup_table
+from explorer.viewmodels.records import HeatmapPicture
+
+
+def heatmap(values: np.ndarray, **changes) -> HeatmapPicture:
+    """The whole of a small matrix, black on white from its least to its largest value."""
+    settings = {
+        "values": values.astype(np.float32),
+        "shape": values.shape,
+        "rows": (0, values.shape[0]),
+        "cols": (0, values.shape[1]),
+        "levels": (float(np.nanmin(values)), float(np.nanmax(values))),
+        "title": "Attention weights, layer 0 head 0",
+        "scale_name": "attention weight, linear",
+        "colormap": "viridis",
+    }
+    return HeatmapPicture(**(settings | changes))
+
+
+def color_of(value: float, picture: HeatmapPicture) -> QColor:
+    """The colour that the map gives a value, from the table alone."""
+    low, high = picture.levels
+    red, green, blue, _ = lookup_table(picture.colormap)[round(255 * (value - low) / (high - low))]
+    return QColor(int(red), int(green), int(blue))
+
+
+def pixel(widget: QWidget, point: QPoint) -> QColor:
+    """What is on screen at a point of a widget, in logical pixels."""
+    image = widget.grab().toImage()
+    return image.pixelColor(point * image.devicePixelRatio())
