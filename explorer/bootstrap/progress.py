@@ -81,14 +81,16 @@ class Report:
 
     def update(self, text: str) -> None:
         if self._rewrites:
-            self._write(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}")
+            width = shutil.get_terminal_size().columns - 1
+            self._write(f"\r{text[:width]:{width}}")
         elif time.monotonic() - self._latest >= self.SECONDS_BETWEEN_UPDATES:
             self._write(text + "\n")
 
     def finish(self) -> None:
         """Clear the line that was being rewritten."""
         if self._rewrites:
-            self._write("\r\033[K")
+            self.update("")
+            self._write("\r")
 
     def _write(self, text: str) -> None:
         self._stream.write(text)

@@ -94,13 +94,14 @@ def test_installed_packages_are_counted_by_their_metadata(tmp_path, impatient):
     assert stream.getvalue().splitlines()[-1] == "[3/3] installed 2 of 3 packages"
 
 
-def test_a_terminal_shows_updates_in_one_line_that_is_cleared_at_the_end():
+def test_a_terminal_shows_updates_in_one_line_that_is_cleared_at_the_end(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "7")
     stream = Terminal()
     report = Report(stream)
     report.update("10 %")
     report.update("20 %")
     report.line("done")
-    assert stream.getvalue() == "\r\033[K10 %\r\033[K20 %\r\033[Kdone\n"
+    assert stream.getvalue() == "\r10 %  \r20 %  \r      \rdone\n"
 
 
 def test_a_log_file_is_not_flooded_with_updates():
