@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent
-from PySide6.QtWidgets import QFileDialog, QMainWindow, QMessageBox, QToolBar, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QMainWindow, QMessageBox, QToolBar, QVBoxLayout, QWidget
 
 from core_model.errors import CoreError
 from explorer.about import about_text
@@ -17,8 +17,9 @@ from explorer.actions.qt_actions import ActionTable
 from explorer.chrome.centre import Centre
 from explorer.chrome.docks import Docks
 from explorer.chrome.dropping import drop_move
+from explorer.chrome.open_button import open_button
 from explorer.chrome.palette import CommandPalette
-from explorer.chrome.panel_host import DetailPresenter, PanelHost
+from explorer.chrome.panel_host import AskingHost, DetailPresenter, PanelHost
 from explorer.chrome.status_line import StatusLine
 from explorer.chrome.top_bar import TopBar
 from explorer.chrome.welcome_bar import WelcomeBar
@@ -58,7 +59,7 @@ class MainWindow(QMainWindow):
         self._themes = themes
         self._arrangements = dict(remembered.docks)
         self._is_painted = False
-        self._hosts = {spec.key: PanelHost(spec, themes) for spec in PANELS}
+        self._hosts = {spec.key: (AskingHost if spec.query else PanelHost)(spec, themes) for spec in PANELS}
         self._desk = Desk(store=store, controller=controller, window=self)
         self._actions = ActionTable(self._desk, self)
         self._actions.fill(self.menuBar())
@@ -160,7 +161,7 @@ class MainWindow(QMainWindow):
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _build_bars(self, samples: Sequence[Sample]) -> None:
-        self._top_bar = TopBar(self._themes, self._open_button(), self)
+        self._top_bar = TopBar(self._themes, open_button(self._actions, self), self)
         keys = ("open_folder", "layout_train")
         self._welcome = WelcomeBar(samples, [self._actions[key] for key in keys if key in self._actions], self)
         self._notifications = NotificationBar(self._themes, self)
@@ -180,12 +181,6 @@ class MainWindow(QMainWindow):
         self.statusBar().addWidget(self._status, 1)
         self.statusBar().setSizeGripEnabled(False)
 
-    def _open_button(self) -> QToolButton:
-        button = QToolButton(self, popupMode=QToolButton.ToolButtonPopupMode.MenuButtonPopup)
-        button.setDefaultAction(self._actions["open_folder"])
-        button.setText(self.tr("Open"))
-        return button
-
     def _build_panels(self) -> None:
         centre = {key: host for key, host in self._hosts.items() if host.spec.area == "centre"}
         self._centre = Centre(centre, self)
@@ -197,19 +192,23 @@ class MainWindow(QMainWindow):
             host.panel.intended.connect(self._on_intended)
             host.panel.noticed.connect(self._on_noticed)
             host.panel.command_requested.connect(self._on_command_requested)
-            host.stop_requested.connect(self._controller.cancel)
-            if host.spec.query is not None:
-                self._controller.present(key, host.spec.query, host)
-                host.visibility_changed.connect(self._on_host_visibility_changed)
-            if host.spec.detail is not None:
-                self._controller.present(f"{key}.detail", host.spec.detail, DetailPresenter(host))
-            host.picture_changed.connect(self._on_host_picture_changed)
+            if isinstance(host, AskingHost):
+                self._wire_answers(key, host)
         self._top_bar.intended.connect(self._on_intended)
         for bar in (self._top_bar, self._status):
             bar.command_requested.connect(self._on_command_requested)
         self._controller.progressed.connect(self._status.show_running)
         self._centre.tab_changed.connect(self._on_host_picture_changed)
         self._store.watch(self._on_store_changed)
+
+    def _wire_answers(self, key: str, host: AskingHost) -> None:
+        assert host.spec.query is not None
+        self._controller.present(key, host.spec.query, host)
+        if host.spec.detail is not None:
+            self._controller.present(f"{key}.detail", host.spec.detail, DetailPresenter(host))
+        host.visibility_changed.connect(self._on_host_visibility_changed)
+        host.picture_changed.connect(self._on_host_picture_changed)
+        host.stop_requested.connect(self._controller.cancel)
 
     def _start_folder(self) -> str:
         recent = self._store.state.recent

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Signal, Slot
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from explorer.chrome.panel_host import PanelHost
@@ -19,6 +20,8 @@ class Centre(QWidget):
 
     def __init__(self, hosts: Mapping[str, PanelHost], parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+        self.setAutoFillBackground(True)
         self._hosts = dict(hosts)
         self._keys: list[str] = []
         self._tabs = QTabBar(self, drawBase=False, expanding=False)

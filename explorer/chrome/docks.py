@@ -56,9 +56,14 @@ class Docks:
             dock.setFloating(False)
             self._window.addDockWidget(_SIDES[self._hosts[key].spec.area], dock)
             dock.setVisible(layout in self._hosts[key].spec.layouts)
+        for key, dock in self._docks.items():
+            if beside := self._hosts[key].spec.beside:
+                self._window.tabifyDockWidget(self._docks[beside], dock)
         for area in ("left", "right"):
             shown = [dock for key, dock in self._docks.items() if self._is_in(key, area, layout)]
             self._window.resizeDocks(shown, [_SIDE_WIDTH] * len(shown), Qt.Orientation.Horizontal)
+        below = [dock for key, dock in self._docks.items() if self._is_in(key, "bottom", layout)]
+        self._window.resizeDocks(below, [dock.minimumSizeHint().height() for dock in below], Qt.Orientation.Vertical)
 
     def save(self) -> str:
         """The arrangement as text, for `restore`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from explorer.actions.commands import command
@@ -17,49 +17,81 @@ from explorer.widgets.state_page import StatePage
 
 
 class PanelHost(QWidget):
-    """Presents the answers of a panel's slot, see explorer.controller.Presenter."""
+    """A panel, and the news whether it is on screen."""
 
     visibility_changed = Signal(bool)
     picture_changed = Signal()
-    stop_requested = Signal()
 
     def __init__(self, spec: PanelSpec, themes: ThemeManager, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.spec = spec
         self.panel: Panel = spec.factory(themes)
+        self.setBackgroundRole(QPalette.ColorRole.Base)
+        self.setAutoFillBackground(True)
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._build(themes)
+
+    @property
+    def picture(self) -> Any:
+        """The whole picture on screen, None when there is none; a detail laid over it does not count."""
+        return None
+
+    def show_state(self, state: AppState) -> None:
+        """Tell the panel."""
+        self.panel.show_state(state)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.visibility_changed.emit(True)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.visibility_changed.emit(False)
+
+    def _build(self, themes: ThemeManager) -> None:
+        self._layout.addWidget(self.panel)
+
+
+class AskingHost(PanelHost):
+    """A panel that shows answers, in the four states there are; see explorer.controller.Presenter."""
+
+    stop_requested = Signal()
+
+    def _build(self, themes: ThemeManager) -> None:
         self._state = AppState()
         self._result: Any = None
         self._detail: Any = None
         self._drawn_with: Display | None = None
         self._picture: Any = None
         self._action = ""
+        self._is_waiting = False
         self._page = StatePage(themes, self.panel, self)
         self._page.action_triggered.connect(self._on_page_action_triggered)
         self._page.cancel_requested.connect(self.stop_requested)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._page)
-        if spec.query is None:
-            self._page.show_content()
+        self._layout.addWidget(self._page)
 
     @property
     def picture(self) -> Any:
-        """The whole picture on screen, None when there is none; a detail laid over it does not count."""
         return self._picture
 
     def show_state(self, state: AppState) -> None:
-        """Tell the panel, and draw the same answer anew where it is to look different."""
+        """Draw the same answer anew where it is to look different, and tell the panel."""
         self._state = state
         if self._picture is not None and state.display != self._drawn_with:
             self._draw()
         self.panel.show_state(state)
 
     def show_nothing(self) -> None:
+        self._is_waiting = False
         self._forget()
         text, self._action = self.spec.empty
         self._page.show_empty(text, command(self._action).title if self._action else "")
 
     def show_waiting(self) -> None:
+        if self._is_waiting:
+            return
+        self._is_waiting = True
         if self._picture is None:
             self._page.show_working(self.tr("Working"))
         else:
@@ -70,6 +102,7 @@ class PanelHost(QWidget):
         self._page.show_progress(fraction)
 
     def show_result(self, result: Any) -> None:
+        self._is_waiting = False
         if result is not self._result:
             self._result, self._detail = result, None
             self._draw()
@@ -77,6 +110,7 @@ class PanelHost(QWidget):
         self._page.show_content()
 
     def show_problem(self, problem: Problem) -> None:
+        self._is_waiting = False
         self._forget()
         if problem.is_cancelled:
             self._action = "retry"
@@ -95,14 +129,6 @@ class PanelHost(QWidget):
             self.panel.draw(self._picture)
         else:
             self._draw_detail()
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self.visibility_changed.emit(True)
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        super().hideEvent(event)
-        self.visibility_changed.emit(False)
 
     def _draw(self) -> None:
         assert self.spec.view is not None
@@ -130,7 +156,7 @@ class PanelHost(QWidget):
 class DetailPresenter:
     """Lays the answers of a panel's detail query over the host's picture."""
 
-    def __init__(self, host: PanelHost) -> None:
+    def __init__(self, host: AskingHost) -> None:
         self._host = host
 
     def show_nothing(self) -> None:
@@ -143,6 +169,7 @@ class DetailPresenter:
         """The whole picture is there to look at meanwhile."""
 
     def show_result(self, result: Any) -> None:
+        self._is_waiting = False
         self._host.lay_over(result)
 
     def show_problem(self, problem: Problem) -> None:

@@ -46,9 +46,9 @@ class StatusLine(QWidget):
         notices = state.notices
         self._messages.setVisible(bool(notices))
         if notices:
-            last = notices[-1].severity
-            self._messages.setIcon(icon({"neutral": "info"}.get(last, last)))
-            self._messages.setText(self.tr("%n message(s)", "", len(notices)))
+            self._messages.setIcon(icon(notices[-1].severity))
+            n = len(notices)
+            self._messages.setText(self.tr("1 message") if n == 1 else self.tr("{n} messages").format(n=n))
 
     def show_running(self, running: Running | None) -> None:
         """What a lane is busy with, None when none is."""

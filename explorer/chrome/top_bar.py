@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from explorer.chrome.text_field import TextField
@@ -13,13 +14,12 @@ from explorer.state.moves import set_inputs
 from explorer.theme.fonts import caption_font, heading_font
 from explorer.theme.icons import icon
 from explorer.theme.manager import ThemeManager
-from explorer.theme.metrics import SPACE_2, SPACE_3
-from explorer.viewmodels.model_card import health
+from explorer.theme.metrics import SPACE_3
+from explorer.viewmodels.model_card import health, short_summary
 from explorer.widgets.elided_label import ElidedLabel
 
 _TYPING_MS = 250
 """Rest after the last key before a text is read."""
-_NAME_WIDTH = 340
 
 
 class TopBar(QWidget):
@@ -37,18 +37,18 @@ class TopBar(QWidget):
         self._model = QToolButton(self, autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._model.setFont(heading_font())
         self._model.clicked.connect(self._on_model_clicked)
-        self._summary = ElidedLabel(parent=self)
+        self._summary = ElidedLabel(parent=self, role=QPalette.ColorRole.PlaceholderText)
         self._summary.setFont(caption_font())
         self._text, self._second = TextField(self), TextField(self)
         for field in (self._text, self._second):
             field.edited.connect(self._typing.start)
             field.finished.connect(self._on_typing_timeout)
         self._layout = QHBoxLayout(self)
-        self._layout.setContentsMargins(SPACE_3, SPACE_2, SPACE_3, SPACE_2)
+        self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(SPACE_3)
         for widget in (open_button, self._model):
             self._layout.addWidget(widget)
-        self._layout.addWidget(self._summary, 2)
+        self._layout.addWidget(self._summary)
         self._layout.addWidget(self._text, 5)
         self._layout.addWidget(self._second, 3)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -83,7 +83,8 @@ class TopBar(QWidget):
         self._model.setIcon(icon(mark, self._themes.theme[mark]))
         self._model.setText(model.info.name)
         self._model.setToolTip(self.tr("{sentence} Click for the model card.").format(sentence=sentence))
-        self._summary.set_text(model.info.summary)
+        self._summary.set_text(short_summary(model.info))
+        self._summary.setToolTip(model.info.summary)
 
     @Slot()
     def _on_typing_timeout(self) -> None:

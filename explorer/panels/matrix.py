@@ -32,6 +32,7 @@ class MatrixPanel(Panel):
         self._plot = HeatmapPlot(themes, self)
         self._card = CellCard(themes, self)
         self._site = QComboBox()
+        self._site.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._site.setToolTip(self.tr("Attention site: which tokens look at which."))
         self._heads = HeadPicker()
         self._heads.setToolTip(self.tr("Layer and head, counted from 0 ([ and ], comma and full stop)."))
@@ -73,7 +74,7 @@ class MatrixPanel(Panel):
                 self._site.addItem(site.site, site.site)
                 self._site.setItemData(self._site.count() - 1, site.label, Qt.ItemDataRole.ToolTipRole)
         self._site.setCurrentIndex(self._site.findData(chosen.site))
-        self._site.setEnabled(len(sites) > 1)
+        self._site.setVisible(len(sites) > 1)
         site = model.site(chosen.site or "") if model else None
         self._heads.setEnabled(site is not None)
         if site:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPlainTextEdit, QSplitter, QToolButton, QVBoxLayout, QWidget
 
@@ -14,14 +14,15 @@ from explorer.theme.fonts import token_font
 from explorer.theme.icons import icon
 from explorer.theme.manager import ThemeManager
 
-_ICONS = {"neutral": "info", "running": "running", "warning": "warning", "error": "error"}
+_ROLES = {"info": "text_muted", "warning": "warning", "error": "error"}
 
 
 class MessagesPanel(Panel):
-    """Newest first; the details of the chosen one beside the list."""
+    """Newest first; the details of the chosen one below the list."""
 
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
+        self._themes = themes
         self._notices: tuple[Notice, ...] = ()
         self._list = QListWidget(self)
         self._list.currentRowChanged.connect(self._on_list_current_row_changed)
@@ -31,7 +32,7 @@ class MessagesPanel(Panel):
         self._copy.setIcon(icon("copy"))
         self._copy.setToolTip(self.tr("Copy the message with its details."))
         self._copy.clicked.connect(self._on_copy_clicked)
-        splitter = QSplitter(self)
+        splitter = QSplitter(Qt.Orientation.Vertical, self)
         splitter.addWidget(self._list)
         splitter.addWidget(self._details)
         layout = QVBoxLayout(self)
@@ -43,7 +44,9 @@ class MessagesPanel(Panel):
 
     def show_state(self, state: AppState) -> None:
         for notice in state.notices[len(self._notices) :]:
-            self._list.insertItem(0, QListWidgetItem(icon(_ICONS[notice.severity]), notice.text))
+            self._list.insertItem(
+                0, QListWidgetItem(icon(notice.severity, self._themes.theme[_ROLES[notice.severity]]), notice.text)
+            )
             self._list.setCurrentRow(0)
         self._notices = state.notices
 

@@ -49,8 +49,8 @@ class PanelSpec:
 
     `query` asks what the panel shows and `view(result, state)` turns the answer into its picture; both pure. A panel
     without a query shows the state alone. `detail` asks for a part to lay over the picture, and
-    `detail_view(result, picture, state)` turns it into one like the picture. `empty`
-    is (what to do when there is nothing to ask, key of the command that does it). In `layouts` it is open at first.
+    `detail_view(result, picture, state)` turns it into one like the picture. `empty` is (what to do when there is
+    nothing to ask, key of the command that does it). In `layouts` it is open at first, a tab of the panel `beside`.
     """
 
     key: str
@@ -63,6 +63,7 @@ class PanelSpec:
     view: Callable[[Any, AppState], Any] | None = None
     detail: QueryFunction | None = None
     detail_view: Callable[[Any, Any, AppState], Any] | None = None
+    beside: str = ""
     shortcut: str = ""
     tooltip: str = ""
     empty: tuple[str, str] = ("", "")

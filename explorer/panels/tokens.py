@@ -33,6 +33,7 @@ class TokensPanel(Panel):
             layout.addWidget(name, row, 0)
             layout.addWidget(strip, row, 1)
             strip.hover_left.connect(self._on_strip_hover_left)
+        self._show_strips(is_one=True)
         self._queries.token_hovered.connect(self._on_queries_token_hovered)
         self._queries.token_clicked.connect(self._on_queries_token_clicked)
         self._keys.token_hovered.connect(self._on_keys_token_hovered)
@@ -45,8 +46,7 @@ class TokensPanel(Panel):
             queries, keys = tokens.queries(site), tokens.keys(site)
             self._queries.set_tokens(queries.texts)
             self._keys.set_tokens(keys.texts)
-            for widget in (*self._names, self._keys):
-                widget.setVisible(keys is not queries)
+            self._show_strips(is_one=keys is queries)
         cell = state.hover or state.selection.cell
         query, key = (cell.query, cell.key) if cell else (None, None)
         if self._is_one_strip:
@@ -54,6 +54,10 @@ class TokensPanel(Panel):
         else:
             self._queries.set_marked(query=query)
             self._keys.set_marked(key=key)
+
+    def _show_strips(self, *, is_one: bool) -> None:
+        for widget in (*self._names, self._keys):
+            widget.setVisible(not is_one)
 
     @property
     def _is_one_strip(self) -> bool:

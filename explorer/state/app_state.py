@@ -140,7 +140,7 @@ class Viewport:
 class Notice:
     """A message to the person, kept for the session. `details` is shown on request."""
 
-    severity: Literal["neutral", "running", "warning", "error"]
+    severity: Literal["info", "warning", "error"]
     text: str
     details: str = ""
 

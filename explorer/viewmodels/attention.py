@@ -41,7 +41,7 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
         row_title=row_title,
         col_title=col_title,
         received=_received(view),
-        received_title="mean weight received",
+        received_title="received",
         identity=(view.site, view.layer, view.head, display.scale, answer.queries, answer.keys),
     )
 

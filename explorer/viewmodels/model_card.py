@@ -40,6 +40,16 @@ def model_card(opened: OpenedModel, state: AppState) -> FactSheet:
     return FactSheet(sections=tuple(section for section in sections if section.rows))
 
 
+def short_summary(info: ModelInfo) -> str:
+    """Sizes in the space of a title: "decoder 2L 4H float32"."""
+    stacks = [
+        f"{site.site.partition('.')[0]} {site.n_layers}L {site.n_heads}H"
+        for site in info.sites
+        if site.site.endswith(".self")
+    ]
+    return f"{' + '.join(stacks)} {info.dtype}".strip()
+
+
 def health(info: ModelInfo) -> tuple[Mark, str]:
     """How the checkpoint is, in one word for its dot and one sentence."""
     if info.refusal:

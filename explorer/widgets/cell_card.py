@@ -76,6 +76,7 @@ class CellCard(QWidget):
             (self._key, theme.key),
             ((self._rank, None), theme.text_muted),
         ):
+            name.setForegroundRole(QPalette.ColorRole.WindowText)
             palette = name.palette()
             palette.setColor(QPalette.ColorRole.WindowText, color)
             name.setPalette(palette)

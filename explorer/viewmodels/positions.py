@@ -1,0 +1,129 @@
+"""How a layer knows order, as curves and a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from core_model.results import PositionEncoding
+from explorer.state.app_state import AppState
+from explorer.viewmodels.records import CurvePicture, HeatmapPicture, Series
+
+N_CURVES: Final = 6
+"""Dimensions shown before any are chosen."""
+MOST_CURVES: Final = 8
+
+_KINDS: Final = {
+    "sinusoidal": ("Sinusoidal positions", "Fixed sines and cosines, added to the embeddings of the tokens."),
+    "learned": ("Learned positions", "One trained vector a position, added to the embeddings of the tokens."),
+    "rotary": ("Rotary positions", "Queries and keys are turned, pair by pair: the cosine and sine of each angle."),
+    "alibi": ("ALiBi", "A penalty on scores that grows in a straight line with distance, one slope a head."),
+    "bucketed": ("Relative position bias", "A trained bonus on scores for each range of distances, one a head."),
+    "none": ("No positional encoding", "This model adds nothing for position: only its mask tells it about order."),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PositionsPicture:
+    """Curves and matrix of one encoding; both None for a model without any. `dimensions` are those with a curve."""
+
+    title: str
+    explanation: str
+    curves: CurvePicture | None = None
+    matrix: HeatmapPicture | None = None
+    dimensions: tuple[int, ...] = ()
+    n_dimensions: int = 0
+
+
+def positions_picture(encoding: PositionEncoding, state: AppState) -> PositionsPicture:
+    """The encoding as the model computes it, with the curves that the state asks for."""
+    title, explanation = _KINDS[encoding.kind]
+    where = f"{encoding.stack}, layer {encoding.layer}" if encoding.kind in ("alibi", "bucketed") else encoding.stack
+    title = f"{title}, {where}"
+    if encoding.bias is not None and encoding.distances is not None:
+        return _bias_picture(encoding.bias, encoding.distances, title, explanation)
+    if encoding.table is None:
+        return PositionsPicture(title=title, explanation=explanation)
+    table = encoding.table
+    chosen = tuple(one for one in state.position_curves if one < table.shape[1]) or first_dimensions(table.shape[1])
+    positions = np.arange(len(table), dtype=np.float64)
+    series = tuple(
+        Series(
+            name=f"dimension {encoding.dimensions[one]}",
+            x=positions,
+            y=table[:, one].astype(np.float64),
+            role=f"series_{1 + number}",
+        )
+        for number, one in enumerate(chosen[:MOST_CURVES])
+    )
+    value_name = "cosine or sine" if encoding.kind == "rotary" else "value added"
+    return PositionsPicture(
+        title=title,
+        explanation=explanation,
+        curves=CurvePicture(series=series, title=title, x_title="position", y_title=value_name),
+        matrix=_matrix(
+            table,
+            title="Every dimension at every position",
+            row_title="position",
+            col_title="dimension",
+            col_labels=encoding.dimensions,
+            value_name=value_name,
+        ),
+        dimensions=chosen[:MOST_CURVES],
+        n_dimensions=table.shape[1],
+    )
+
+
+def first_dimensions(n_dimensions: int) -> tuple[int, ...]:
+    """The dimensions shown before any are chosen: evenly spread, the first and the fast ones among them."""
+    return tuple(sorted({int(one) for one in np.linspace(0, n_dimensions - 1, min(N_CURVES, n_dimensions))}))
+
+
+def _bias_picture(
+    bias: np.ndarray, distances: np.ndarray, title: str, explanation: str
+) -> PositionsPicture:
+    x = distances.astype(np.float64)
+    series = tuple(
+        Series(name=f"head {head}", x=x, y=bias[head].astype(np.float64), role=f"series_{1 + head}")
+        for head in range(min(len(bias), MOST_CURVES))
+    )
+    return PositionsPicture(
+        title=title,
+        explanation=explanation,
+        curves=CurvePicture(
+            series=series, title=title, x_title="distance, key minus query", x_unit="tokens", y_title="added to the score"
+        ),
+        matrix=_matrix(
+            bias,
+            title="Every head at every distance",
+            row_title="head",
+            col_title="distance, key minus query",
+            col_labels=tuple(str(distance) for distance in distances),
+            value_name="added to the score",
+        ),
+    )
+
+
+def _matrix(
+    values: np.ndarray, *, title: str, row_title: str, col_title: str, col_labels: tuple[str, ...], value_name: str
+) -> HeatmapPicture:
+    bound = float(np.abs(values).max()) or 1.0
+    return HeatmapPicture(
+        values=values,
+        shape=values.shape,
+        rows=(0, values.shape[0]),
+        cols=(0, values.shape[1]),
+        levels=(-bound, bound),
+        title=title,
+        scale_name=value_name,
+        colormap="diverging",
+        col_labels=col_labels,
+        row_title=row_title,
+        col_title=col_title,
+        row_role="text",
+        col_role="text",
+        square_cells=False,
+        identity=(title, values.shape),
+    )

@@ -1,0 +1,197 @@
+"""A running training as curves, as the attention on the watched example, and as one line of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from core_model.sites import ATTENTION_SITES
+from core_model.training.events import ProbeAttention
+from core_model.training.tasks import TASKS
+from explorer.state.app_state import Display
+from explorer.state.training import Numbers, TrainingFacts, TrainingSnapshot, WatchedHead
+from explorer.viewmodels.records import CurvePicture, HeatmapPicture, MosaicPicture, Series
+from explorer.viewmodels.scales import scaled
+from explorer.viewmodels.schedule import sampled_updates
+
+_STEP: Final = "step"
+_PHASES: Final = {
+    "idle": "Nothing is training yet.",
+    "starting": "Starting",
+    "running": "Running",
+    "paused": "Paused",
+    "stopping": "Stopping and saving",
+    "finished": "Finished",
+    "failed": "Failed",
+}
+
+
+def loss_picture(snapshot: TrainingSnapshot) -> CurvePicture:
+    """The loss of every batch, before its update."""
+    return _curve(snapshot, "Training loss", "loss", snapshot.loss, y_title="cross-entropy", y_unit="nat")
+
+
+def accuracy_picture(snapshot: TrainingSnapshot) -> CurvePicture:
+    """Held-out accuracy, measured now and then."""
+    series = Series(name="accuracy", x=snapshot.accuracy_steps, y=snapshot.accuracy, role="series_3")
+    return CurvePicture(
+        series=(series,), title="Held-out accuracy", x_title=_STEP, y_title="share of tokens right", x_unit=""
+    )
+
+
+def rate_picture(snapshot: TrainingSnapshot) -> CurvePicture:
+    """The learning rate so far, on the schedule of the whole run."""
+    schedule, updates = snapshot.settings.learning_rate, sampled_updates(snapshot.settings.steps)
+    ahead = np.array([schedule(int(update)) for update in updates])
+    return CurvePicture(
+        series=(
+            Series(name="schedule", x=updates, y=ahead, role="series_8", width=1.0, dashed=True),
+            Series(name="used", x=snapshot.steps, y=snapshot.learning_rate, role="series_2"),
+        ),
+        title="Learning rate",
+        x_title=_STEP,
+        y_title="learning rate",
+        marker=float(snapshot.last.step),
+        marker_label=f"step {snapshot.last.step}",
+    )
+
+
+def norm_picture(snapshot: TrainingSnapshot) -> CurvePicture:
+    """The gradient norm before clipping; a gap where float16 gradients overflowed and the update was skipped."""
+    return _curve(snapshot, "Gradient norm", "before clipping", snapshot.grad_norm, y_title="norm", role="series_4")
+
+
+def scale_picture(snapshot: TrainingSnapshot) -> CurvePicture | None:
+    """The loss scale of float16; None where nothing is scaled."""
+    if np.isnan(snapshot.loss_scale).all():
+        return None
+    return _curve(snapshot, "Loss scale", "scale", snapshot.loss_scale, y_title="factor", role="series_5", log_y=True)
+
+
+def speed_picture(snapshot: TrainingSnapshot) -> CurvePicture:
+    """Tokens a second of every update, without padding and pauses."""
+    speed = snapshot.tokens_per_second
+    return _curve(snapshot, "Speed", "tokens", speed, y_title="tokens", y_unit="1/s", role="series_6")
+
+
+CURVES: Final[tuple[Callable[[TrainingSnapshot], CurvePicture | None], ...]] = (
+    loss_picture,
+    accuracy_picture,
+    rate_picture,
+    norm_picture,
+    speed_picture,
+    scale_picture,
+)
+"""The curves of a training, in reading order."""
+
+
+def _curve(
+    snapshot: TrainingSnapshot,
+    title: str,
+    name: str,
+    values: Numbers,
+    *,
+    y_title: str,
+    y_unit: str = "",
+    role: str = "series_1",
+    log_y: bool = False,
+) -> CurvePicture:
+    finite = np.where(np.isfinite(values), values, np.nan)
+    return CurvePicture(
+        series=(Series(name=name, x=snapshot.steps, y=finite, role=role),),
+        title=title,
+        x_title=_STEP,
+        y_title=y_title,
+        y_unit=y_unit,
+        log_y=log_y,
+    )
+
+
+def settled(watched: WatchedHead, probe: ProbeAttention) -> WatchedHead:
+    """The watched head, or the nearest that the model has; without a choice, the last site: it reads what was read."""
+    name = watched.site if watched.site in probe.sites else list(probe.sites)[-1]
+    n_layers, n_heads = probe.sites[name].weights.shape[:2]
+    return WatchedHead(site=name, layer=min(watched.layer, n_layers - 1), head=min(watched.head, n_heads - 1))
+
+
+def probe_picture(probe: ProbeAttention, watched: WatchedHead, display: Display) -> HeatmapPicture:
+    """One head's attention on the watched example, in the scale and colours of all matrices."""
+    watched = settled(watched, probe)
+    assert watched.site is not None
+    site = probe.sites[watched.site]
+    weights = site.weights[watched.layer, watched.head]
+    drawn = scaled(weights, weights.max(axis=1), display.scale)
+    is_cross = watched.site == "decoder.cross"
+    return HeatmapPicture(
+        values=drawn.values,
+        shape=weights.shape,
+        rows=(0, weights.shape[0]),
+        cols=(0, weights.shape[1]),
+        levels=drawn.levels,
+        ticks=drawn.ticks,
+        title=f"{ATTENTION_SITES[watched.site].capitalize()}, layer {watched.layer} head {watched.head}",
+        scale_name=drawn.name,
+        note=f"watched example after step {probe.step}, exact cells",
+        colormap=display.colormap,
+        masked=site.masked if site.masked.any() else None,
+        missing=drawn.left_out,
+        weights=weights,
+        row_labels=site.query_texts,
+        col_labels=site.key_texts,
+        row_title="query: token the decoder reads" if is_cross else "query (row)",
+        col_title="key: token the encoder reads" if is_cross else "key (column)",
+        identity=("probe", watched, probe.step, display.scale),
+    )
+
+
+def probe_heads_picture(probe: ProbeAttention, watched: WatchedHead, display: Display) -> MosaicPicture:
+    """Every head of the watched site, small."""
+    site_name = settled(watched, probe).site
+    assert site_name is not None
+    site = probe.sites[site_name]
+    edge = max(site.weights.shape[2:])
+    rows = np.arange(edge) * site.weights.shape[2] // edge
+    cols = np.arange(edge) * site.weights.shape[3] // edge
+    square = np.where(site.masked, np.nan, site.weights)[:, :, rows[:, None], cols]
+    return MosaicPicture(
+        thumbnails=square.astype(np.float32),
+        levels=(0.0, 1.0),
+        title=f"All heads: {ATTENTION_SITES[site_name]}",
+        colormap=display.colormap,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingLine:
+    """How far it is: words, the fraction done, and whether something is wrong."""
+
+    text: str
+    fraction: float
+    is_problem: bool = False
+
+
+def training_line(facts: TrainingFacts, snapshot: TrainingSnapshot | None) -> TrainingLine:
+    """"Running: reverse, step 340 of 2000, 12.3 s"."""
+    if facts.phase == "failed" and facts.problem is not None:
+        return TrainingLine(text=facts.problem.message, fraction=0.0, is_problem=True)
+    if facts.settings is None:
+        return TrainingLine(text=_PHASES[facts.phase], fraction=0.0)
+    words = f"{_PHASES[facts.phase]}: {TASKS[facts.settings.task].label.lower()}"
+    if snapshot is None:
+        return TrainingLine(text=words, fraction=0.0)
+    last = snapshot.last
+    words += f", step {last.step} of {last.n_steps}, {_duration(last.seconds)}"
+    if facts.n_threads is not None and facts.settings.device == "cpu":
+        words += f", {facts.n_threads} thread{'' if facts.n_threads == 1 else 's'}"
+    return TrainingLine(text=words, fraction=last.step / last.n_steps)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"

@@ -1,0 +1,141 @@
+"""The fields of the training form: what they are called, what they do, what can be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from core_model.training.schedules import SCHEDULES
+from core_model.training.settings import INITIALIZATIONS, NORM_ORDERS, POSITIONS, PRECISIONS
+from core_model.training.tasks import TASKS
+from explorer.state.answers import TrainingOptions
+from explorer.state.training import TrainingDraft
+from explorer.viewmodels.schedule import peak_rate, schedule_problem
+
+EditorKind: TypeAlias = Literal["choice", "count", "number", "file"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormField:
+    """One line of the form. `name` is the field of TrainingSettings; `choices` are (value, label)."""
+
+    name: str
+    label: str
+    tooltip: str
+    kind: EditorKind
+    unit: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormGroup:
+    """Fields that belong together."""
+
+    title: str
+    fields: tuple[FormField, ...]
+
+
+def _choice(name: str, label: str, tooltip: str, choices: Mapping[Any, str]) -> FormField:
+    return FormField(name=name, label=label, tooltip=tooltip, kind="choice", choices=tuple(choices.items()))
+
+
+def _count(name: str, label: str, tooltip: str, unit: str = "") -> FormField:
+    return FormField(name=name, label=label, tooltip=tooltip, kind="count", unit=unit)
+
+
+def _number(name: str, label: str, tooltip: str) -> FormField:
+    return FormField(name=name, label=label, tooltip=tooltip, kind="number")
+
+
+FORM: Final[tuple[FormGroup, ...]] = (
+    FormGroup(
+        title="Task",
+        fields=(
+            _choice("task", "Task", "What the model learns to do.", {key: task.label for key, task in TASKS.items()}),
+            FormField(name="text", label="Text", tooltip="The UTF-8 text file to learn from.", kind="file"),
+            _count("length", "Length", "Letters of the longest example, or characters of a text window.", "tokens"),
+            _count("batch", "Batch", "Examples an update is computed from."),
+            _count("steps", "Steps", "Updates of the whole training."),
+            _count("seed", "Seed", "The same seed gives the same examples, first weights and losses."),
+        ),
+    ),
+    FormGroup(
+        title="Model",
+        fields=(
+            _count("d_model", "Width", "Width of the residual stream, d_model."),
+            _count("n_layers", "Layers", "Layers of the decoder, and of the encoder where the task has one."),
+            _count("n_heads", "Heads", "Attention heads of a layer; they share the width, so it must be a multiple."),
+            _count("d_hidden", "Feed-forward", "Width of the feed-forward network between its two linear maps."),
+            _choice("positions", "Positions", "How the model knows the order of its tokens.", POSITIONS),
+            _choice("norm", "Layer norm", "Where layer normalisation stands around each sublayer.", NORM_ORDERS),
+            _choice("initialization", "First weights", "How the weights are drawn before training.", INITIALIZATIONS),
+            _number("dropout", "Dropout", "Share of activations set to zero in training: at least 0 and below 1."),
+        ),
+    ),
+    FormGroup(
+        title="Learning rate",
+        fields=(
+            _choice(
+                "schedule",
+                "Schedule",
+                "How the learning rate rises and falls.",
+                {key: kind.label for key, kind in SCHEDULES.items()},
+            ),
+            _count("warmup", "Warmup", "Updates in which the learning rate rises to its peak."),
+            _number(
+                "peak_learning_rate",
+                "Peak",
+                "The largest learning rate; empty takes the article's, (width x warmup)^-0.5, with inverse square root.",
+            ),
+            _number("weight_decay", "Weight decay", "How fast AdamW draws matrices towards zero."),
+            _number("clip", "Clip norm", "Gradients longer than this are shortened to it; empty leaves them."),
+        ),
+    ),
+    FormGroup(
+        title="Machine",
+        fields=(
+            _choice("device", "Device", "Where the training runs.", {"cpu": "CPU"}),
+            _choice("precision", "Precision", "Number format of the forward pass.", PRECISIONS),
+        ),
+    ),
+)
+
+
+def device_choices(options: TrainingOptions) -> tuple[tuple[str, str], ...]:
+    """The devices this machine has."""
+    return tuple((device.key, device.label) for device in options.devices)
+
+
+def precision_choices(options: TrainingOptions, device: str) -> tuple[tuple[str, str], ...]:
+    """The precisions that device can train in."""
+    found = next((one.precisions for one in options.devices if one.key == device), ())
+    return tuple((name, PRECISIONS[name]) for name in found)
+
+
+def field_errors(draft: TrainingDraft) -> dict[str, str]:
+    """What is wrong at each field, without its name, which stands beside it."""
+    return {name: _without_name(message) for name, message in draft.problems.items()}
+
+
+def field_hints(draft: TrainingDraft) -> dict[str, str]:
+    """A remark at a field."""
+    values, hints = draft.values, {}
+    if not schedule_problem(values):
+        hints["peak_learning_rate"] = f"peak {peak_rate(values):.3g} after {max(values['warmup'], 1)} updates"
+    if values["task"] in TASKS:
+        hints["task"] = TASKS[values["task"]].summary
+    if values["precision"] == "fp16" and values["device"] == "cpu":
+        hints["precision"] = "slow on a CPU: to watch the loss scale"
+    return hints
+
+
+def needs_text(draft: TrainingDraft) -> bool:
+    """Whether the task learns from a text file."""
+    task = TASKS.get(draft.values["task"])
+    return task is not None and task.needs_text
+
+
+def _without_name(message: str) -> str:
+    """ "n_heads is 5: it must be ..." -> "it must be ..."."""
+    return message.partition(": ")[2] or message
