@@ -75,6 +75,17 @@ class HeadInputs:
             logsumexp_BHN=None if self.logsumexp_BHN is None else self.logsumexp_BHN[:, one],
         )
 
+    def kept(self) -> HeadInputs:
+        """The same outside of autograd, with copies of the few weights its scores read: they may still be trained."""
+        return replace(
+            self,
+            q_BHND=self.q_BHND.detach(),
+            k_BKMD=self.k_BKMD.detach(),
+            bias_weights=None if self.bias_weights is None else self.bias_weights.detach().clone(),
+            sinks_H=None if self.sinks_H is None else self.sinks_H.detach().clone(),
+            logsumexp_BHN=None if self.logsumexp_BHN is None else self.logsumexp_BHN.detach(),
+        )
+
 
 def visible_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
     """True [B or 1, 1, N, M] where a query of `rows` may see the key at index key_M[j]."""
@@ -316,7 +327,7 @@ class Attention(nn.Module):
         v_BKMD = tap.activation(f"{prefix}value", v_BKMD)
         heads = replace(heads, q_BHND=q_BHND, k_BKMD=k_BKMD)
         out_BHND, logsumexp_BHN = attend(heads, v_BKMD, dropout=dropout, want_logsumexp=tap.wants_logsumexp)
-        tap.attention(site, layer, replace(heads, logsumexp_BHN=logsumexp_BHN))
+        tap.attention(site, layer, replace(heads, logsumexp_BHN=logsumexp_BHN).kept())
         for head, pattern_BNM in tap.pattern_edits(site, layer, heads).items():
             v_BMD = v_BKMD[:, head * v_BKMD.shape[1] // self.spec.n_heads]
             out_BHND = out_BHND.index_copy(1, torch.tensor([head]), (pattern_BNM.to(v_BMD.dtype) @ v_BMD)[:, None])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import torch
@@ -44,8 +43,8 @@ class CollectingTap(Tap):
         return x
 
     def attention(self, site: str, layer: int, heads: HeadInputs) -> None:
-        """Keep queries, keys and row log-sum-exps of this attention, and copies of the few weights its scores read."""
-        self.heads[site, layer] = replace(heads, bias_weights=_copy(heads.bias_weights), sinks_H=_copy(heads.sinks_H))
+        """Keep queries, keys and row log-sum-exps of this attention."""
+        self.heads[site, layer] = heads
         if self._progress is not None:
             self._progress(len(self.heads) / self._n_attentions)
 
@@ -55,8 +54,3 @@ class CollectingTap(Tap):
         for edit in self._edits:
             patterns |= edit.patterns(site, layer, heads)
         return patterns
-
-
-def _copy(weights: torch.Tensor | None) -> torch.Tensor | None:
-    """Weights as they are now, whatever training makes of them later."""
-    return None if weights is None else weights.detach().clone()
