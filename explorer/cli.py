@@ -38,7 +38,7 @@ VERBS = {
 }
 
 
-_EPILOG = """\
+_EPILOG = """
 Without a verb the window opens, with the bundled sample. 'VERB --help' explains a verb.
 Layers and heads are counted from 0; rows are queries, columns are keys.
 
@@ -85,17 +85,22 @@ def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
     """The parser of all verbs, with the arguments of one."""
     parser = _Parser(
         prog=PROGRAM,
+        usage="%(prog)s [-h] [--version] [VERB ...]",
         description="Open transformer checkpoints, see what their attention really does, train small ones and watch.",
-        epilog=_EPILOG,
+        epilog=_epilog(),
         formatter_class=_HelpFormatter,
     )
     parser.add_argument("--version", action=_ShowVersion, help="print the version and exit")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    verbs = parser.add_subparsers(dest="verb", prog=PROGRAM, help=argparse.SUPPRESS)
     for name, row in VERBS.items():
-        sub = verbs.add_parser(name, help=row.summary, formatter_class=_HelpFormatter)
+        sub = verbs.add_parser(name, formatter_class=_HelpFormatter)
         if name == verb:
             importlib.import_module(row.module).add_arguments(sub)
     return parser
+
+
+def _epilog() -> str:
+    return "\n".join(["verbs:", *(f"  {name:12}{verb.summary}" for name, verb in VERBS.items()), _EPILOG])
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -110,7 +115,7 @@ class _Parser(argparse.ArgumentParser):
 
 class _ShowVersion(argparse.Action):
     def __init__(self, **options: object) -> None:
-        super().__init__(nargs=0, **options)  # pyright: ignore[reportArgumentType]
+        super().__init__(**(options | {"nargs": 0, "dest": argparse.SUPPRESS}))  # pyright: ignore[reportArgumentType]
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(f"{PROGRAM} {_version()}")

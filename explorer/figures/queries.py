@@ -12,7 +12,15 @@ from explorer.viewmodels.records import Span
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewQuery(Query):
+class Preview:
+    """A figure as it will be: the bytes of its PNG, and the characters that no installed font has."""
+
+    png: bytes
+    unprintable: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreviewQuery(Query[Preview]):
     """How will this figure look? Answer: Preview."""
 
     lane: ClassVar[LaneName] = "io"
@@ -21,7 +29,7 @@ class PreviewQuery(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FigureQuery(Query):
+class FigureQuery(Query[Path]):
     """Write this figure. Answer: the path."""
 
     lane: ClassVar[LaneName] = "io"
@@ -31,7 +39,7 @@ class FigureQuery(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableQuery(Query):
+class TableQuery(Query[Path | str]):
     """Write the exact weights of one head, whole or in part, as the file's name says. Answer: the path.
 
     Without a path the answer is the CSV as text.
@@ -43,11 +51,3 @@ class TableQuery(Query):
     rows: Span | None = None
     cols: Span | None = None
     path: Path | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Preview:
-    """A figure as it will be: the bytes of its PNG, and the characters that no installed font has."""
-
-    png: bytes
-    unprintable: str

@@ -111,7 +111,7 @@ class FigureSpec:
             f"{source.model} ({source.family}, {source.dtype}, sha256\u00a0{source.sha256[:8]})",
             f"{source.site_label}, layer\u00a0{source.layer}, head\u00a0{source.head}",
             self.picture.scale_name,
-            self.picture.note,
+            self.picture.note.partition(";")[0],  # what follows is a hint for the screen
             " → ".join(quoted),
         )
         return "\u00a0· ".join(part for part in parts if part)

@@ -37,6 +37,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     defaults = FigureOptions()
+    parser.usage = "%(prog)s PATH --text TEXT --layer L --head H --out FILE [options]"
     parser.description = "Write the attention of one head over a text."
     parser.epilog = _EPILOG
     parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")

@@ -86,10 +86,11 @@ def _overview(info: ModelInfo) -> list[Sequence[str]]:
         ("family", f"{family} ({info.architecture})" if info.architecture else family),
         ("parameters", f"{info.n_parameters:,}"),
         ("stored", f"{bytes_text(info.n_bytes)} as {info.dtype}"),
-        ("input", "of any length" if info.max_length is None else f"at most {info.max_length} tokens"),
         ("sha256", f"{info.sha256} (of header and config)"),
     ]
-    return rows if info.refusal is None else [*rows, ("attention", f"not offered: {info.refusal}")]
+    if info.refusal is not None:
+        return [*rows, ("attention", f"not offered: {info.refusal}")]
+    return [*rows, ("input", "of any length" if info.max_length is None else f"at most {info.max_length} tokens")]
 
 
 def _sites(info: ModelInfo) -> list[Sequence[str]]:

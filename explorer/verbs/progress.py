@@ -19,7 +19,7 @@ class ProgressLine:
 
     def __init__(self, title: str) -> None:
         self._title = title
-        self._is_live = sys.stderr.isatty()
+        self.is_live = sys.stderr.isatty()
         self._next = time.monotonic() + PATIENCE_SECONDS
         self._is_shown = False
 
@@ -37,7 +37,7 @@ class ProgressLine:
     def show(self, fraction: float, text: str = "") -> None:
         """Overwrite the line, if it is time."""
         now = time.monotonic()
-        if self._is_live and now >= self._next:
+        if self.is_live and now >= self._next:
             self._next = now + _INTERVAL_SECONDS
             self._is_shown = True
             sys.stderr.write(f"\r{self._title} {bar(fraction)} {fraction:4.0%} {text}\x1b[K")
