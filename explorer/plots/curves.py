@@ -1,14 +1,14 @@
 """Named curves over one x axis: losses, schedules, norms, positions."""
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal, Slot
-from PySide6.QtGui import QMouseEvent, QPalette, QPen, QShowEvent
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtCore import QPointF, Qt, Signal, Slot
+from PySide6.QtGui import QPalette, QPen, QShowEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from explorer.plots.legend import CurveLegend, LegendEntry
+from explorer.plots.plot_area import PlotArea
 from explorer.plots.setup import pg
 from explorer.plots.stale import STALE_OPACITY, StaleNote
-from explorer.plots.value_axis import ValueAxis
 from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font, heading_font
 from explorer.theme.manager import ThemeManager
@@ -17,8 +17,6 @@ from explorer.viewmodels.records import CurvePicture, Series
 from explorer.widgets.elided_label import ElidedLabel
 
 _ZOOM_STEP = 1.5
-_LEFT_ROOM = 64
-"""Width of the y axis with its title: reserved, so that curves do not move when numbers grow."""
 _SAMPLES_PER_PIXEL = 2.0
 
 
@@ -47,8 +45,8 @@ class CurvePlot(QWidget):
         layout.setSpacing(SPACE_2)
         layout.addWidget(self._title)
         layout.addWidget(self._legend)
-        layout.addWidget(self._view, 1)
-        self._stale_note = StaleNote(self._view)
+        layout.addWidget(self._area, 1)
+        self._stale_note = StaleNote(self._area)
         self._stale_note.dimmed.connect(self._on_stale_note_dimmed)
         themes.theme_changed.connect(self._on_theme_changed)
         self._apply_theme(themes.theme)
@@ -80,18 +78,21 @@ class CurvePlot(QWidget):
 
     @property
     def x_range(self) -> tuple[float, float]:
-        low, high = self._box.viewRange()[0]
+        low, high = self._area.box.viewRange()[0]
         return low, high
 
     def zoom_in(self) -> None:
-        self._box.scaleBy(x=1.0 / _ZOOM_STEP)
+        self._area.box.scaleBy(x=1.0 / _ZOOM_STEP)
 
     def zoom_out(self) -> None:
-        self._box.scaleBy(x=_ZOOM_STEP)
+        self._area.box.scaleBy(x=_ZOOM_STEP)
 
     def reset_view(self) -> None:
         """Show everything and follow the latest x again."""
-        self._box.enableAutoRange()
+        xs = [one.x for one in self._picture.series if len(one.x)] if self._picture is not None else []
+        if xs:  # curves that are clipped to the view do not know how far they reach
+            self._area.box.setXRange(min(x[0] for x in xs), max(x[-1] for x in xs))
+        self._area.box.enableAutoRange()
 
     # -- Qt ------------------------------------------------------------------------------------------------------------
 
@@ -103,56 +104,41 @@ class CurvePlot(QWidget):
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _build_plot(self) -> None:
-        self._axes = {side: ValueAxis(side) for side in ("left", "bottom")}
-        self._plot = pg.PlotItem(axisItems={**self._axes})
-        self._view = _HoverView(self, self._plot)
-        self._plot.hideButtons()
-        self._plot.setMenuEnabled(False)
-        self._plot.setDownsampling(auto=True, mode="peak")
-        self._plot.setClipToView(True)
-        self._plot.showGrid(x=False, y=True)
-        self._axes["left"].setWidth(_LEFT_ROOM)
-        for axis in self._axes.values():
-            axis.setZValue(-1)  # the grid lies under the curves
-        self._box = self._plot.getViewBox()
-        self._box.setMouseEnabled(x=True, y=False)
-        self._box.setAutoVisible(y=True)
-        self._box.setDefaultPadding(0.02)
+        self._area = PlotArea(self)
         self._marker = pg.InfiniteLine(label="", labelOpts={"position": 0.95})
         self._marker.label.setFont(caption_font())
         self._guide = pg.InfiniteLine()
         for line in (self._marker, self._guide):
             line.hide()
-            self._plot.addItem(line, ignoreBounds=True)
-        self._view.hovered.connect(self._on_view_hovered)
-        self._view.left.connect(self._on_view_left)
+            self._area.box.addItem(line, ignoreBounds=True)
+        self._area.hovered.connect(self._on_area_hovered)
+        self._area.left.connect(self._on_area_left)
 
     def _draw(self) -> None:
         self._is_drawn = True
         picture = self._picture
         series = () if picture is None else picture.series
         for name in self._curves.keys() - {one.name for one in series}:
-            self._plot.removeItem(self._curves.pop(name))
+            self._area.box.removeItem(self._curves.pop(name))
         if picture is not None:
             self._title.set_text(picture.title)
             self.setAccessibleName(picture.title)
-            self._plot.setLogMode(x=False, y=picture.log_y)
+            self._area.axes["left"].set_log(picture.log_y)
             self._name_axes(picture)
             self.set_marker(picture.marker, picture.marker_label)
         else:
             self.set_marker(None)
-        self._view.setVisible(picture is not None)
+        self._area.setVisible(picture is not None)
         for one in series:
-            self._draw_series(one)
+            self._draw_series(one, is_log=picture is not None and picture.log_y)
         self._read_out()
 
-    def _draw_series(self, series: Series) -> None:
+    def _draw_series(self, series: Series, *, is_log: bool) -> None:
         curve = self._curves.get(series.name)
         if curve is None:
-            curve = pg.PlotDataItem(connect="finite", autoDownsampleFactor=_SAMPLES_PER_PIXEL)
-            curve.curve.setSegmentedLineMode("on")  # a path of thousands of points is 10 times slower to stroke
-            self._curves[series.name] = curve
-            self._plot.addItem(curve)
+            curve = self._curves[series.name] = _new_curve()
+            self._area.box.addItem(curve)
+        curve.setLogMode(False, is_log)
         curve.setPen(self._pen(series))
         if np.isnan(series.y).all():
             curve.setData(x=[], y=[])
@@ -174,7 +160,7 @@ class CurvePlot(QWidget):
             ("bottom", picture.x_title, picture.x_unit),
             ("left", picture.y_title, picture.y_unit),
         ):
-            self._axes[side].set_title(f"{title} ({unit})" if unit else title)
+            self._area.axes[side].set_title(f"{title} ({unit})" if unit else title)
 
     def _read_out(self) -> None:
         """Write each curve's value at the pointer, or its latest, into the legend."""
@@ -197,9 +183,7 @@ class CurvePlot(QWidget):
         return min(found, key=lambda sample: abs(sample - x), default=None)
 
     def _apply_theme(self, theme: Theme) -> None:
-        self._view.setBackground(theme.surface)
-        for axis in self._axes.values():
-            axis.set_theme(theme)
+        self._area.set_theme(theme)
         self._marker.setPen(pg.mkPen(theme.text_muted, width=1, style=Qt.PenStyle.DashLine))
         self._marker.label.setColor(theme.text)
         self._marker.label.fill = pg.mkBrush(theme.surface)
@@ -210,8 +194,8 @@ class CurvePlot(QWidget):
         self._read_out()
 
     @Slot(QPointF)
-    def _on_view_hovered(self, position: QPointF) -> None:
-        x = self._nearest_x(self._box.mapSceneToView(position).x())
+    def _on_area_hovered(self, place: QPointF) -> None:
+        x = self._nearest_x(place.x())
         if x is None or x == self._hovered_x:
             return
         self._hovered_x = x
@@ -221,7 +205,7 @@ class CurvePlot(QWidget):
         self.x_hovered.emit(x)
 
     @Slot()
-    def _on_view_left(self) -> None:
+    def _on_area_left(self) -> None:
         self._hovered_x = None
         self._guide.hide()
         self._read_out()
@@ -237,29 +221,17 @@ class CurvePlot(QWidget):
         self._apply_theme(theme)
 
 
-class _HoverView(pg.PlotWidget):
-    """A plot that says where the mouse is within its axes."""
-
-    hovered = Signal(QPointF)
-    """Scene position."""
-    left = Signal()
-
-    def __init__(self, parent: QWidget, plot: pg.PlotItem) -> None:
-        super().__init__(parent, plotItem=plot)
-        self._box = plot.getViewBox()
-        self.setFrameShape(QFrame.Shape.NoFrame)
-
-    def mouseMoveEvent(self, ev: QMouseEvent) -> None:
-        super().mouseMoveEvent(ev)
-        position = self.mapToScene(ev.position().toPoint())
-        if self._box.sceneBoundingRect().contains(position):
-            self.hovered.emit(position)
-        else:
-            self.left.emit()
-
-    def leaveEvent(self, ev: QEvent) -> None:
-        super().leaveEvent(ev)
-        self.left.emit()
+def _new_curve() -> pg.PlotDataItem:
+    """A curve that draws its peaks within the view, a few samples a pixel, with gaps at NaN."""
+    curve = pg.PlotDataItem(
+        connect="finite",
+        clipToView=True,
+        autoDownsample=True,
+        downsampleMethod="peak",
+        autoDownsampleFactor=_SAMPLES_PER_PIXEL,
+    )
+    curve.curve.setSegmentedLineMode("on")  # a path of thousands of points is ten times slower to stroke
+    return curve
 
 
 def _nearest(x: np.ndarray, value: float) -> int:

@@ -157,7 +157,8 @@ class HeadMosaic(QWidget):
             n_layers, n_heads = self._picture.thumbnails.shape[:2]
             caption = QFontMetrics(caption_font())
             left = caption.height() + SPACE_1 + caption.horizontalAdvance(str(n_layers - 1)) + SPACE_2
-            top = QFontMetrics(heading_font()).height() + 3 * caption.height() + SPACE_2 + SPACE_1
+            n_captions = 3 if self._picture.note else 2
+            top = QFontMetrics(heading_font()).height() + n_captions * caption.height() + SPACE_2 + SPACE_1
             area = QRect(left, top, self.width() - left - 2, self.height() - top - 2)
             has_bars = self._picture.head_values is not None
             self._layout = MosaicLayout.fitting((n_layers, n_heads), area, has_bars=has_bars)

@@ -32,6 +32,10 @@ class ValueAxis(pg.AxisItem):
     def set_title(self, title: str) -> None:
         self.setLabel(title)
 
+    def set_log(self, is_log: bool) -> None:
+        """Write powers of ten: the axis then counts in logarithms."""
+        self.setLogMode(False, is_log)  # pyright: ignore[reportArgumentType]  (annotated as tuples in pyqtgraph 0.14)
+
     def set_theme(self, theme: Theme) -> None:
         self.setPen(pg.mkPen(theme.border))
         self.setTickPen(pg.mkPen(theme.grid))

@@ -33,5 +33,5 @@ def color_of(value: float, picture: HeatmapPicture) -> QColor:
 
 def pixel(widget: QWidget, point: QPoint) -> QColor:
     """What is on screen at a point of a widget, in logical pixels."""
-    image = widget.grab().toImage()
-    return image.pixelColor(point * image.devicePixelRatio())
+    image = widget.window().grab().toImage()
+    return image.pixelColor(widget.mapTo(widget.window(), point) * image.devicePixelRatio())
