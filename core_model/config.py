@@ -136,10 +136,14 @@ class RotaryPositions:
 
 @dataclass(frozen=True, kw_only=True)
 class AlibiPositions:
-    """A score penalty linear in distance (Press et al. 2022), one fixed slope a head, times `scale`."""
+    """A score penalty linear in distance (Press et al. 2022), one fixed slope a head, times `scale`.
+
+    `rounded` computes slope times position in bfloat16, whatever the dtype of the model (Falcon).
+    """
 
     max_bias: float = 8.0
     scale: float = 1.0
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         _require_positive(self, "max_bias", "scale")
@@ -247,6 +251,8 @@ class AttentionSpec:
             )
         if isinstance(self.position, RotaryPositions) and self.position.n_rotated > self.head_size:
             raise ConfigError(f"n_rotated is {self.position.n_rotated}: a head has only {self.head_size} dimensions")
+        if isinstance(self.position, AlibiPositions) and self.position.rounded and not self.mask.causal:
+            raise ConfigError("position.rounded is true: ALiBi in bfloat16 is defined for a causal mask only")
 
     @property
     def d_query(self) -> int:
@@ -352,8 +358,9 @@ class TokenEmbedding:
     """Token ids to vectors: a table of `vocab_size` rows of `d_embedding`, projected to the model's width when they
     differ.
 
-    `n_types` rows of token types are added (BERT), the sum is multiplied by `scale` before positions are added (the
-    article: sqrt(d_model)), `norm` follows, then dropout.
+    Token vectors are multiplied by `scale` (the article: sqrt(d_model)), `n_types` rows of token types (BERT) and
+    absolute positions are added, `norm` follows, then dropout. `projects` says what is projected: that sum at its end
+    (ALBERT, ELECTRA), or the token vectors before anything is added to them (OPT 350M).
     """
 
     vocab_size: int
@@ -361,6 +368,7 @@ class TokenEmbedding:
     n_types: int = 0
     scale: float = 1.0
     norm: NormSpec | None = None
+    projects: Literal["sum", "tokens"] = "sum"
     projection_bias: bool = True
     dropout: float = 0.0
 
@@ -401,6 +409,11 @@ class StackConfig:
     def n_layers(self) -> int:
         """Number of layers, each counted as often as it runs."""
         return len(self.layers)
+
+    @property
+    def d_position(self) -> int:
+        """Width of the absolute positions and token types, and of their sum with the token vectors."""
+        return self.d_model if self.embedding.projects == "tokens" else self.embedding.d_embedding
 
     def weights_index(self, layer: int) -> int:
         """The layer whose weights this layer uses."""

@@ -95,7 +95,7 @@ def _biases(stack: Stack, spec: AlibiPositions | BucketedPositions, layer: int, 
 def _sinusoidal_names(spec: AbsolutePositions, config: StackConfig) -> tuple[str, ...]:
     """ "0 sin", "1 cos", ... in the order of the spec's layout."""
     assert isinstance(spec, SinusoidalPositions)
-    width = config.embedding.d_embedding
+    width = config.d_position
     if spec.layout == "interleaved":
         return tuple(f"{i} {'cos' if i % 2 else 'sin'}" for i in range(width))
     n_sines = (width + 1) // 2
@@ -110,7 +110,7 @@ def _rotary_names(spec: RotaryPositions) -> tuple[str, ...]:
 
 
 def _numbers(config: StackConfig) -> tuple[str, ...]:
-    return tuple(str(i) for i in range(config.embedding.d_embedding))
+    return tuple(str(i) for i in range(config.d_position))
 
 
 def _array(x: torch.Tensor) -> FloatArray:

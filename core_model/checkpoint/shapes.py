@@ -56,10 +56,10 @@ def _stack(name: str, stack: StackConfig, d_memory: int | None, *, own_table: bo
     if own_table:
         yield f"{name}.embedding.token.weight", (embedding.vocab_size, width)
     if embedding.n_types:
-        yield f"{name}.embedding.token_type.weight", (embedding.n_types, width)
+        yield f"{name}.embedding.token_type.weight", (embedding.n_types, stack.d_position)
     if isinstance(stack.position, LearnedPositions):
-        yield f"{name}.position.weight", (stack.position.max_length + stack.position.offset, width)
-    yield from _norm(f"{name}.embedding.norm", embedding.norm, width)
+        yield f"{name}.position.weight", (stack.position.max_length + stack.position.offset, stack.d_position)
+    yield from _norm(f"{name}.embedding.norm", embedding.norm, stack.d_position)
     if width != stack.d_model:
         yield from _linear(f"{name}.embedding.projection", stack.d_model, width, bias=embedding.projection_bias)
     for i, layer in enumerate(stack.layers):

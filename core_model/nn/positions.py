@@ -102,7 +102,7 @@ def alibi_slopes(spec: AlibiPositions, n_heads: int) -> torch.Tensor:
     n_power = 2 ** math.floor(math.log2(n_heads))
     slopes = [2 ** (-spec.max_bias * (h + 1) / n_power) for h in range(n_power)]
     slopes += [2 ** (-spec.max_bias * (2 * h + 1) / (2 * n_power)) for h in range(n_heads - n_power)]
-    return torch.tensor(slopes) * spec.scale
+    return torch.tensor(slopes)
 
 
 def relative_bucket(spec: BucketedPositions, distance: torch.Tensor) -> torch.Tensor:
@@ -128,7 +128,10 @@ def score_bias(
     spec: AlibiPositions | BucketedPositions, weights: torch.Tensor, query_N: torch.Tensor, key_M: torch.Tensor
 ) -> torch.Tensor:
     """What relative position adds to scores [H, N, M]; weights are ALiBi's slopes [H] or T5's table [buckets, H]."""
+    if isinstance(spec, AlibiPositions) and spec.rounded:
+        query_HN, key_HM = ((weights.bfloat16()[:, None] * position).float() for position in (query_N, key_M))
+        return (key_HM[:, None, :] - query_HN[:, :, None]) * spec.scale
     distance_NM = key_M[None, :] - query_N[:, None]
     if isinstance(spec, AlibiPositions):
-        return -weights[:, None, None] * distance_NM.abs()
+        return -weights[:, None, None] * spec.scale * distance_NM.abs()
     return weights[relative_bucket(spec, distance_NM)].permute(2, 0, 1)

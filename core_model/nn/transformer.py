@@ -30,14 +30,15 @@ from core_model.nn.tap import Tap
 
 
 class Embedding(nn.Module):
-    """Token vectors, scaled, plus types and absolute positions, normed, dropped out, projected; see TokenEmbedding."""
+    """Token vectors, scaled, plus types and absolute positions, normed, dropped out; projected where TokenEmbedding
+    says."""
 
     def __init__(self, spec: TokenEmbedding, stack: StackConfig, *, own_table: bool) -> None:
         super().__init__()
         self.spec = spec
         self.token = nn.Embedding(spec.vocab_size, spec.d_embedding) if own_table else None
-        self.token_type = nn.Embedding(spec.n_types, spec.d_embedding) if spec.n_types else None
-        self.norm = make_norm(spec.norm, spec.d_embedding) if spec.norm else None
+        self.token_type = nn.Embedding(spec.n_types, stack.d_position) if spec.n_types else None
+        self.norm = make_norm(spec.norm, stack.d_position) if spec.norm else None
         self.projection = None
         if spec.d_embedding != stack.d_model:
             self.projection = nn.Linear(spec.d_embedding, stack.d_model, bias=spec.projection_bias)
@@ -47,6 +48,8 @@ class Embedding(nn.Module):
     ) -> torch.Tensor:
         if self.spec.scale != 1:
             x_BNE = x_BNE * self.spec.scale
+        if self.spec.projects == "tokens":
+            x_BNE = self._projected(x_BNE)
         if self.token_type is not None:
             x_BNE = x_BNE + (self.token_type.weight[0] if type_ids_BN is None else self.token_type(type_ids_BN))
         if position_NE is not None:
@@ -55,6 +58,9 @@ class Embedding(nn.Module):
             x_BNE = self.norm(x_BNE)
         if self.training and self.spec.dropout:
             x_BNE = functional.dropout(x_BNE, self.spec.dropout)
+        return self._projected(x_BNE) if self.spec.projects == "sum" else x_BNE
+
+    def _projected(self, x_BNE: torch.Tensor) -> torch.Tensor:
         return x_BNE if self.projection is None else self.projection(x_BNE)
 
 
@@ -68,7 +74,7 @@ class Stack(nn.Module):
         self.position = None
         if isinstance(config.position, LearnedPositions):
             n_rows = config.position.max_length + config.position.offset
-            self.position = nn.Embedding(n_rows, config.embedding.d_embedding)
+            self.position = nn.Embedding(n_rows, config.d_position)
         self.layers = nn.ModuleDict(
             {
                 str(i): Layer(spec, config.d_model, d_memory)
@@ -82,7 +88,7 @@ class Stack(nn.Module):
         """What absolute position adds to the embeddings [N, E] of tokens start ... start + n - 1; None without any."""
         spec = self.config.position
         if isinstance(spec, SinusoidalPositions):
-            table_NE = sinusoidal_table(spec, torch.arange(start, start + n), self.config.embedding.d_embedding)
+            table_NE = sinusoidal_table(spec, torch.arange(start, start + n), self.config.d_position)
             return table_NE.to(device=like.device, dtype=like.dtype)
         if self.position is None or spec is None:
             return None

@@ -123,6 +123,20 @@ def test_alibi_takes_the_slope_for_each_token_of_distance():
     assert bias_HNM[:, 0].tolist() == [[-1.5, -1.0, -0.5, 0, -0.5], [-0.75, -0.5, -0.25, 0, -0.25]]
 
 
+def test_the_scale_of_alibi_multiplies_its_slopes():
+    bias_HNM = score_bias(AlibiPositions(scale=0.5), torch.tensor([0.5]), torch.tensor([3]), torch.arange(4))
+    assert bias_HNM.tolist() == [[[-0.75, -0.5, -0.25, 0]]]
+
+
+def test_rounded_alibi_differs_between_keys_as_slope_times_position_in_bfloat16_does():
+    """Falcon: 2^(-1/2) is 181/256 in bfloat16, whose products keep 8 bits of their own."""
+    key_M = torch.arange(40)
+    bias_M = score_bias(AlibiPositions(rounded=True), torch.tensor([2**-0.5]), torch.tensor([39]), key_M)[0, 0]
+    expected_M = torch.tensor([float(torch.tensor(181 / 256 * j).bfloat16()) for j in range(40)])
+    assert torch.equal(bias_M, expected_M - expected_M[39])
+    assert not torch.equal(bias_M, score_bias(AlibiPositions(), torch.tensor([2**-0.5]), key_M[39:], key_M)[0, 0])
+
+
 def test_t5_buckets_of_32_to_128_both_ways():
     """transformers#13397, #10221."""
     distance = torch.tensor([-1, 1, 8, -20, -128, 0])
