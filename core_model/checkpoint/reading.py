@@ -26,6 +26,9 @@ from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError, CoreError
 from core_model.results import Fact
 
+MAX_LAYERS = 1000
+"""As deep as any published transformer (DeepNet, Wang et al. 2022)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
@@ -95,12 +98,7 @@ def _read_family(
             f"read from weights; put config.json beside it or give n_heads ({heads})"
         )
     keys = read_keys(known, family.keys)
-    n_layers = getattr(keys, family.places["n_layers"])
-    if n_layers > len(store.entries):
-        raise ConfigError(
-            f"{family.places['n_layers']} is {shown(n_layers)} in config.json: the file holds only "
-            f"{counted(len(store.entries), 'tensor')}, fewer than one a layer"
-        )
+    _require_plausible_layers(family, getattr(keys, family.places["n_layers"]), len(store.entries))
     config = family.read(keys, weights)
     reading = replace(
         reading,
@@ -113,6 +111,15 @@ def _read_family(
         told = "the config ties the output head to the token embedding, but both are stored and differ: each is used"
         reading = replace(reading, warnings=(*reading.warnings, told))
     return _matched(reading, family.names, config, weights, store)
+
+
+def _require_plausible_layers(family: Family, n_layers: int, n_tensors: int) -> None:
+    """Refuse a number of layers that the file cannot hold, before a list of that length is made."""
+    place = f"{family.places['n_layers']} is {shown(n_layers)} in config.json"
+    if n_layers > MAX_LAYERS:
+        raise ConfigError(f"{place}: at most {MAX_LAYERS} layers are read")
+    if n_layers > n_tensors:
+        raise ConfigError(f"{place}: the file holds only {counted(n_tensors, 'tensor')}, fewer than one a layer")
 
 
 def _matched(reading: Reading, table: NameTable, config: ModelConfig, weights: Weights, store: TensorStore) -> Reading:

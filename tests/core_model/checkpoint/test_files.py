@@ -184,7 +184,7 @@ def test_whole_numbers_are_shown_as_floats(dtype: str, tmp_path: Path, opened: O
 @pytest.mark.parametrize("shape", [(), (0,), (0, 5), (1, 1, 1), (2, 3, 5)])
 def test_every_shape_is_read_as_it_is(shape: tuple[int, ...], tmp_path: Path, opened: Opener) -> None:
     values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    save_file({"x": values, "y": np.float32([7])}, tmp_path / "model.safetensors")
+    save_file({"x": values, "y": np.array([7], np.float32)}, tmp_path / "model.safetensors")
     np.testing.assert_array_equal(opened(tmp_path / "model.safetensors").read("x"), values)
 
 
@@ -197,7 +197,7 @@ def test_a_format_that_cannot_be_shown_is_listed_and_reading_it_says_so(tmp_path
 
 
 def test_spaces_around_the_header_and_unaligned_data_are_allowed(tmp_path: Path, opened: Opener) -> None:
-    data = np.float32([1.5, -2.0]).tobytes()
+    data = np.array([1.5, -2.0], np.float32).tobytes()
     for text in (b"  %s", b"%s   ", b"%s"):
         path = written(tmp_path / "model.safetensors", text % json.dumps({"a": entry()}).encode(), data)
         assert opened(path).read("a").tolist() == [1.5, -2.0]
@@ -223,7 +223,9 @@ def test_a_large_tensor_is_widened_in_pieces(tmp_path: Path, opened: Opener) -> 
 
 
 def test_metadata_is_free_text_and_never_a_tensor(tmp_path: Path, opened: Opener) -> None:
-    save_file({"x": np.float32([1])}, tmp_path / "model.safetensors", metadata={"format": "pt", "note": "<b>"})
+    save_file(
+        {"x": np.array([1], np.float32)}, tmp_path / "model.safetensors", metadata={"format": "pt", "note": "<b>"}
+    )
     file = opened(tmp_path / "model.safetensors")
     assert list(file.entries) == ["x"]
     assert file.metadata == {"format": "pt", "note": "<b>"}
@@ -243,7 +245,7 @@ def test_a_file_changed_in_place_while_open_is_refused(
     change: Callable[[Path], None], tmp_path: Path, opened: Opener
 ) -> None:
     path = tmp_path / "model.safetensors"
-    save_file({"x": np.float32([1, 2])}, path)
+    save_file({"x": np.array([1, 2], np.float32)}, path)
     file = opened(path)
     change(path)
     with pytest.raises(CheckpointError, match="changed since it was opened"):
@@ -253,16 +255,16 @@ def test_a_file_changed_in_place_while_open_is_refused(
 @pytest.mark.skipif(os.name == "nt", reason="Windows keeps open files from being deleted, for good")
 def test_a_file_deleted_or_replaced_while_open_is_still_read(tmp_path: Path, opened: Opener) -> None:
     path = tmp_path / "model.safetensors"
-    save_file({"x": np.float32([1, 2])}, path)
+    save_file({"x": np.array([1, 2], np.float32)}, path)
     file = opened(path)
     path.unlink()
-    save_file({"y": np.float32([3])}, path)
+    save_file({"y": np.array([3], np.float32)}, path)
     assert file.read("x").tolist() == [1, 2]
 
 
 def test_closing_releases_the_file(tmp_path: Path, opened: Opener) -> None:
     path = tmp_path / "model.safetensors"
-    save_file({"x": np.float32([1, 2])}, path)
+    save_file({"x": np.array([1, 2], np.float32)}, path)
     file = opened(path)
     file.close()
     file.close()

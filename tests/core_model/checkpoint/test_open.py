@@ -247,7 +247,7 @@ def test_a_quantisation_that_plain_weights_deny_is_only_said(tmp_path: Path) -> 
 
 def test_strange_names_are_listed_as_they_are(tmp_path: Path) -> None:
     names = ["<script>alert(1)</script>", "a\nb", "../../x", "h.999999999999999999999.ln_1.weight", "\u202eevil", " "]
-    weights = {name: np.float32([1]) for name in names}
+    weights = {name: np.array([1], np.float32) for name in names}
     error = refusal(tiny.write(tmp_path, weights=weights))
     assert str(error).isprintable()
     with open_checkpoint(tmp_path) as checkpoint:
@@ -272,7 +272,7 @@ def test_tensors_are_described_with_our_name_for_them(tmp_path: Path) -> None:
 
 def test_fifty_thousand_tensors_stay_usable(tmp_path: Path) -> None:
     save_file({f"t.{i}": np.empty((0,), np.float32) for i in range(50_000)}, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text(json.dumps(changed(n_layer=50_000)))
+    (tmp_path / "config.json").write_text(json.dumps(changed(n_layer=1000)))
     with open_checkpoint(tmp_path) as checkpoint:
         assert len(checkpoint.tensors) == 50_000
         assert len(checkpoint.info.refusal or "") < 1000
