@@ -15,6 +15,7 @@ from explorer.state.moves import Move, add_notice, with_model, with_tokens, with
 from explorer.state.outcome import Outcome, Problem
 from explorer.state.queries import FACTS, AnyQuery, LaneName, QueryFunction, wanted
 from explorer.state.store import Store
+from explorer.viewmodels.guidance import obstacle
 from explorer.workers.bridge import Bridge
 from explorer.workers.lane import Lane
 from explorer.workers.lru import Lru
@@ -84,7 +85,7 @@ class Controller(QObject):
         self._slots: dict[str, _Slot] = {slot: _Slot() for slot in FACTS}
         self._answers: Lru[AnyQuery, object] = Lru(_ANSWER_BUDGET)
         self._is_running = False
-        self._was_idle = False
+        self._is_busy = False
         self._timer = QTimer(self, interval=_PROGRESS_MS)
         self._timer.timeout.connect(self._on_timer_timeout)
         bridge.arrived.connect(self._on_bridge_arrived, Qt.ConnectionType.QueuedConnection)
@@ -180,16 +181,19 @@ class Controller(QObject):
 
     def _tell_all(self) -> None:
         facts = [self._slots[name] for name in FACTS]
-        blocked = next((slot.problem for slot in facts if slot.problem), None)
+        blocked = obstacle(self._store.state) or next((slot.problem for slot in facts if slot.problem), None)
         is_awaited = any(slot.is_waiting for slot in facts)
         for name, panel in self._panels.items():
             if panel.is_visible:
                 self._tell(self._slots[name], panel.presenter, blocked, is_awaited)
-        if self._was_idle != self.is_idle:
-            self._was_idle = self.is_idle
-            self._timer.stop() if self._was_idle else self._timer.start()
-            self.progressed.emit(None)
-            self.idle_changed.emit(self._was_idle)
+        if self._is_busy == self.is_idle:
+            self._is_busy = not self.is_idle
+            if self._is_busy:
+                self._timer.start()
+            else:
+                self._timer.stop()
+                self.progressed.emit(None)
+            self.idle_changed.emit(self.is_idle)
 
     def _tell(self, slot: _Slot, presenter: Presenter, blocked: Problem | None, is_awaited: bool) -> None:
         problem = slot.problem or (blocked if slot.query is None else None)

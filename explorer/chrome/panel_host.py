@@ -13,6 +13,7 @@ from explorer.panels.panel import Panel, PanelSpec
 from explorer.state.app_state import AppState, Display
 from explorer.state.outcome import Problem
 from explorer.theme.manager import ThemeManager
+from explorer.viewmodels.guidance import sentence
 from explorer.widgets.state_page import StatePage
 
 
@@ -85,7 +86,7 @@ class AskingHost(PanelHost):
     def show_nothing(self) -> None:
         self._is_waiting = False
         self._forget()
-        text, self._action = self.spec.empty
+        text, self._action = self.spec.guidance(self._state)
         self._page.show_empty(text, command(self._action).title if self._action else "")
 
     def show_waiting(self) -> None:
@@ -118,7 +119,7 @@ class AskingHost(PanelHost):
             return
         self._action = ""
         what = self.tr("{what}: a fault of this program").format(what=problem.what) if problem.is_bug else problem.what
-        self._page.show_error(what, problem.message, details=problem.details)
+        self._page.show_error(what, sentence(problem.message), details=problem.details)
 
     def lay_over(self, detail: Any) -> None:
         """Draw the answer of the detail query over the whole picture; None takes it away."""

@@ -47,7 +47,13 @@ class TokensPanel(Panel):
             self._queries.set_tokens(queries.texts)
             self._keys.set_tokens(keys.texts)
             self._show_strips(is_one=keys is queries)
-        cell = state.hover or state.selection.cell
+        elif state.current_model is None:
+            self._queries.set_tokens(())
+            self._show_strips(is_one=True)
+        self._mark(state)
+
+    def _mark(self, state: AppState) -> None:
+        cell = (state.hover or state.selection.cell) if state.current_tokens else None
         query, key = (cell.query, cell.key) if cell else (None, None)
         if self._is_one_strip:
             self._queries.set_marked(query=query, key=key)

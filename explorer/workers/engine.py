@@ -5,6 +5,7 @@ Everything here runs on a lane's thread, and torch is imported there by what is 
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from core_model.trace import Inputs, Trace
 
 _GIB = 1 << 30
+_OPEN_AT_ONCE = 4
+"""Checkpoints whose files are held open. One that is closed while an old question still reads it fails that question,
+which nobody waits for."""
 
 
 class Engine:
@@ -29,7 +33,8 @@ class Engine:
     """
 
     def __init__(self) -> None:
-        self._checkpoints: Lru[Source, Checkpoint] = Lru(4)
+        self._opening = threading.Lock()
+        self._checkpoints: Lru[Source, Checkpoint] = Lru(_OPEN_AT_ONCE, lambda checkpoint: checkpoint.close())
         self._models: Lru[Source, Transformer] = Lru(4 * _GIB)
         self._traces: Lru[TraceQuery, Trace] = Lru(_GIB)
         self._inputs: Lru[tuple[Source, InputText], Inputs] = Lru(4)
@@ -43,13 +48,14 @@ class Engine:
 
     def checkpoint(self, source: Source) -> Checkpoint:
         """The opened checkpoint, from the cache when it was opened before."""
-        held = self._checkpoints.get(source)
-        if held is None:
-            from core_model.checkpoint import open_checkpoint
+        with self._opening:
+            held = self._checkpoints.get(source)
+            if held is None:
+                from core_model.checkpoint import open_checkpoint
 
-            held = open_checkpoint(source.path, assume=dict(source.assume) or None)
-            self._checkpoints.put(source, held, 1)
-        return held
+                held = open_checkpoint(source.path, assume=dict(source.assume) or None)
+                self._checkpoints.put(source, held, 1)
+            return held
 
     def model(self, source: Source, cancel: CancelToken, progress: Progress) -> Transformer:
         """The loaded model in eval mode. Raises CheckpointError when any weight is missing or mis-shaped."""

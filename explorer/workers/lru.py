@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -14,11 +14,12 @@ V = TypeVar("V")
 class Lru(Generic[K, V]):
     """Keeps the values used last, up to `budget` bytes in all; the newest stays whatever it weighs. Any thread.
 
-    A value that is dropped is closed by its last reference, so whoever still works with it is not disturbed.
+    `let_go`, if given, is called with every value that is dropped.
     """
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, let_go: Callable[[V], object] | None = None) -> None:
         self._budget = budget
+        self._let_go = let_go
         self._held: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -31,17 +32,27 @@ class Lru(Generic[K, V]):
             return self._held[key][0]
 
     def put(self, key: K, value: V, n_bytes: int) -> None:
+        """Hold a value in the place of the one that had its key."""
         with self._lock:
+            dropped = [self._held.pop(key)] if key in self._held else []
             self._held[key] = value, n_bytes
-            self._held.move_to_end(key)
             while len(self._held) > 1 and self.n_bytes > self._budget:
-                self._held.popitem(last=False)
+                dropped.append(self._held.popitem(last=False)[1])
+        self._drop(dropped)
 
     def clear(self) -> None:
+        """Drop every value."""
         with self._lock:
+            dropped = list(self._held.values())
             self._held.clear()
+        self._drop(dropped)
 
     @property
     def n_bytes(self) -> int:
         """Bytes held now."""
         return sum(size for _, size in self._held.values())
+
+    def _drop(self, values: Iterable[tuple[V, int]]) -> None:
+        if self._let_go is not None:
+            for value, _ in values:
+                self._let_go(value)

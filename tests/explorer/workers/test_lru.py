@@ -25,3 +25,13 @@ def test_a_value_put_again_counts_once() -> None:
     cache.put("a", "old", 6)
     cache.put("a", "new", 3)
     assert (cache.get("a"), cache.n_bytes) == ("new", 3)
+
+
+def test_every_dropped_value_is_let_go_once() -> None:
+    gone: list[str] = []
+    cache: Lru[str, str] = Lru(2, gone.append)
+    for key in "abc":
+        cache.put(key, key.upper(), 1)
+    cache.put("b", "B2", 1)
+    cache.clear()
+    assert gone == ["A", "B", "C", "B2"]

@@ -1,0 +1,43 @@
+"""What to do next where there is nothing to show, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from explorer.state.app_state import AppState
+from explorer.state.outcome import Problem
+
+Guidance: TypeAlias = tuple[str, str]
+"""A sentence, and the key of the command that does it; no command where it is empty."""
+GuidanceFunction: TypeAlias = Callable[[AppState], Guidance]
+
+
+def first_steps(state: AppState) -> Guidance:
+    """Open something, then type something."""
+    if state.source is None:
+        return "Open a model to see what each of its heads attends to.", "open_folder"
+    return "Type a text, and see what each head attends to.", "focus_text"
+
+
+def model_first(state: AppState) -> Guidance:
+    """Open something: the panel needs no text."""
+    return "Open a model to see how it knows the order of its tokens.", "open_folder"
+
+
+def no_guidance(state: AppState) -> Guidance:
+    """For panels beside one that guides."""
+    return "", ""
+
+
+def obstacle(state: AppState) -> Problem | None:
+    """Why the model that is open can answer nothing, known before anything is asked."""
+    model = state.current_model
+    if model is None or model.info.refusal is None:
+        return None
+    return Problem(what=f"{model.info.name} has no attention to show", message=model.info.refusal)
+
+
+def sentence(text: str) -> str:
+    """A message as a sentence: with a capital at its beginning."""
+    return text[:1].upper() + text[1:]

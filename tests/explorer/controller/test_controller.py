@@ -1,0 +1,274 @@
+"""The way of the data without a window: a fake lane that answers when told to, and presenters that remember."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication
+from pytestqt.qtbot import QtBot
+
+from explorer.controller import Controller
+from explorer.state.app_state import AppState, InputText
+from explorer.state.moves import open_source, pick_head, set_inputs
+from explorer.state.outcome import Outcome, Problem
+from explorer.state.queries import AnyQuery, MatrixQuery, OpenQuery, TokensQuery, TraceQuery, heads_query, matrix_query
+from explorer.state.store import Store
+from explorer.workers.bridge import Bridge
+from explorer.workers.lane import Running
+from tests.explorer.states import INPUTS, SOURCE, model_info, opened, tokens, trace_facts, traced_state
+
+
+@dataclass
+class FakeLane:
+    """Holds what was asked until the test answers it."""
+
+    bridge: Bridge
+    asked: dict[str, AnyQuery] = field(default_factory=dict)
+    n_asked: int = 0
+    cancelled: list[str] = field(default_factory=list)
+    running: Running | None = None
+    is_closed: bool = False
+
+    def start(self) -> None:
+        pass
+
+    def submit(self, slot: str, query: AnyQuery) -> None:
+        self.asked[slot] = query
+        self.n_asked += 1
+
+    def cancel(self, slot: str) -> None:
+        self.asked.pop(slot, None)
+        self.cancelled.append(slot)
+
+    def close(self, timeout: float) -> bool:
+        self.is_closed = True
+        return True
+
+    def answer(self, slot: str, result: object) -> None:
+        self.bridge.deliver(Outcome(slot=slot, query=self.asked.pop(slot), result=result))
+
+
+@dataclass
+class Memory:
+    """A presenter that remembers the news."""
+
+    news: list[object] = field(default_factory=list)
+
+    def show_nothing(self) -> None:
+        self._note("nothing")
+
+    def show_waiting(self) -> None:
+        self._note("waiting")
+
+    def show_progress(self, fraction: float | None) -> None:
+        self._note(fraction)
+
+    def show_result(self, result: object) -> None:
+        self._note(result)
+
+    def show_problem(self, problem: Problem) -> None:
+        self._note(problem)
+
+    def _note(self, news: object) -> None:
+        if not self.news or self.news[-1] != news:
+            self.news.append(news)
+
+    @property
+    def last(self) -> object:
+        return self.news[-1] if self.news else None
+
+
+@dataclass
+class Bench:
+    store: Store
+    lane: FakeLane
+    controller: Controller
+    matrix: Memory
+    qtbot: QtBot
+
+    def answer(self, slot: str, result: object) -> None:
+        self.lane.answer(slot, result)
+        QCoreApplication.processEvents()  # the bridge's signal is queued
+
+    def know_everything(self) -> None:
+        """Answer the facts, up to the question for the matrix."""
+        self.answer("open", opened())
+        self.answer("tokens", tokens())
+        self.answer("trace", trace_facts())
+
+
+@pytest.fixture
+def bench(qtbot: QtBot) -> Iterator[Bench]:
+    store, bridge, matrix = Store(AppState(source=SOURCE, inputs=INPUTS)), Bridge(), Memory()
+    lane = FakeLane(bridge)
+    controller = Controller(store, {"interactive": lane, "io": lane}, bridge)
+    controller.present("matrix", matrix_query, matrix)
+    controller.set_visible("matrix", True)
+    yield Bench(store, lane, controller, matrix, qtbot)
+    controller.close(1)
+
+
+def test_nothing_is_asked_before_the_start(bench: Bench) -> None:
+    assert bench.lane.asked == {}
+    assert not bench.controller.is_idle
+
+
+def test_facts_are_learnt_in_order_and_then_the_panel_is_answered(bench: Bench) -> None:
+    bench.controller.start()
+    assert bench.lane.asked == {"open": OpenQuery(source=SOURCE)}
+    bench.answer("open", opened())
+    assert bench.lane.asked == {"tokens": TokensQuery(source=SOURCE, inputs=INPUTS)}
+    bench.answer("tokens", tokens())
+    assert bench.lane.asked == {"trace": TraceQuery(source=SOURCE, inputs=INPUTS)}
+    bench.answer("trace", trace_facts())
+    assert list(bench.lane.asked) == ["matrix"]
+    assert bench.matrix.news == ["waiting"]
+    bench.answer("matrix", "picture")
+    assert bench.matrix.last == "picture"
+    assert bench.controller.is_idle
+
+
+def test_an_answer_that_is_no_longer_wanted_is_dropped(bench: Bench) -> None:
+    bench.controller.start()
+    bench.know_everything()
+    late = Outcome(slot="matrix", query=bench.lane.asked["matrix"], result="late")
+    bench.store.apply(pick_head(1, 2))
+    bench.lane.bridge.deliver(late)
+    bench.answer("matrix", "new")
+    assert "late" not in bench.matrix.news
+    assert bench.matrix.last == "new"
+
+
+def test_a_head_seen_before_is_drawn_at_once(bench: Bench) -> None:
+    bench.controller.start()
+    bench.know_everything()
+    bench.answer("matrix", "first")
+    bench.store.apply(pick_head(1, 2))
+    bench.answer("matrix", "second")
+    n_asked = bench.lane.n_asked
+    bench.store.undo()
+    assert bench.matrix.last == "first"
+    assert bench.lane.n_asked == n_asked
+
+
+def test_a_model_seen_before_is_known_at_once_with_all_that_followed(bench: Bench) -> None:
+    bench.controller.start()
+    bench.know_everything()
+    bench.answer("matrix", "first")
+    bench.store.apply(open_source(Path("/models/other")))
+    assert bench.matrix.last == "waiting"
+    n_asked = bench.lane.n_asked
+    bench.store.undo()
+    assert bench.matrix.last == "first"
+    assert bench.lane.n_asked == n_asked
+
+
+def test_a_panel_that_leaves_the_screen_stops_asking_and_asks_when_it_returns(bench: Bench) -> None:
+    bench.controller.start()
+    bench.know_everything()
+    bench.controller.set_visible("matrix", False)
+    assert bench.lane.cancelled == ["matrix"]
+    bench.controller.set_visible("matrix", True)
+    assert isinstance(bench.lane.asked["matrix"], MatrixQuery)
+
+
+def test_why_a_checkpoint_cannot_be_opened_is_shown_where_the_matrix_would_be(bench: Bench) -> None:
+    bench.controller.start()
+    problem = Problem(what="The checkpoint cannot be opened", message="no such file")
+    bench.answer("open", problem)
+    assert bench.matrix.last == problem
+    assert bench.controller.is_idle
+    assert bench.store.state.notices == ()
+
+
+def test_a_model_that_cannot_run_says_so_and_reads_no_text(bench: Bench) -> None:
+    bench.controller.start()
+    bench.answer("open", opened(info=model_info(refusal="fnet has no attention")))
+    assert isinstance(bench.matrix.last, Problem)
+    assert bench.matrix.last.message == "fnet has no attention"
+    assert bench.lane.asked == {}
+
+
+def test_a_bug_is_shown_and_told_with_its_traceback(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.controller.start()
+    bench.know_everything()
+    problem = Problem(
+        what="This picture cannot be computed", message="KeyError: 3", details="Traceback ...", is_bug=True
+    )
+    bench.answer("matrix", problem)
+    assert bench.matrix.last == problem
+    assert bench.store.state.notices[-1].details == "Traceback ..."
+    assert "Traceback ..." in caplog.text
+
+
+def test_stopping_cancels_and_going_on_asks_again(bench: Bench) -> None:
+    bench.controller.start()
+    bench.answer("open", opened())
+    bench.controller.cancel()
+    assert isinstance(bench.matrix.last, Problem)
+    assert bench.matrix.last.is_cancelled
+    assert bench.controller.is_idle
+    bench.controller.retry()
+    assert bench.lane.asked == {"tokens": TokensQuery(source=SOURCE, inputs=INPUTS)}
+    assert bench.matrix.last == "waiting"
+
+
+def test_an_empty_text_leaves_nothing_to_ask(bench: Bench) -> None:
+    bench.controller.start()
+    bench.know_everything()
+    bench.answer("matrix", "picture")
+    bench.store.apply(set_inputs(InputText()))
+    assert bench.matrix.last == "nothing"
+
+
+def test_progress_of_what_runs_reaches_those_who_wait(bench: Bench) -> None:
+    bench.controller.start()
+    bench.answer("open", opened())
+    bench.answer("tokens", tokens())
+    bench.lane.running = Running(slot="trace", query=bench.lane.asked["trace"], fraction=0.43)
+    bench.qtbot.waitUntil(lambda: bench.matrix.last == 0.43)
+
+
+def test_each_end_of_waiting_is_told_once(bench: Bench) -> None:
+    told: list[bool] = []
+    bench.controller.idle_changed.connect(told.append)
+    bench.controller.start()
+    bench.know_everything()
+    bench.answer("matrix", "picture")
+    assert told[-1] is True
+    assert told.count(True) == 1
+
+
+def test_after_closing_no_answer_is_shown(bench: Bench) -> None:
+    bench.controller.start()
+    bench.know_everything()
+    bench.controller.close(1)
+    assert bench.lane.is_closed
+    bench.answer("matrix", "picture")
+    assert bench.matrix.last == "waiting"
+
+
+def test_a_second_panel_waits_for_the_same_facts(bench: Bench) -> None:
+    heads = Memory()
+    bench.controller.present("heads", heads_query, heads)
+    bench.controller.set_visible("heads", True)
+    bench.controller.start()
+    bench.know_everything()
+    assert set(bench.lane.asked) == {"matrix", "heads"}
+    bench.answer("heads", "mosaic")
+    assert heads.last == "mosaic"
+    assert bench.matrix.last == "waiting"
+
+
+def test_a_state_that_is_known_already_asks_for_its_pictures_only_after_its_facts(qtbot: QtBot) -> None:
+    store, bridge, matrix = Store(traced_state()), Bridge(), Memory()
+    lane = FakeLane(bridge)
+    controller = Controller(store, {"interactive": lane, "io": lane}, bridge)
+    controller.present("matrix", matrix_query, matrix)
+    controller.set_visible("matrix", True)
+    controller.start()
+    assert set(lane.asked) == {"open", "tokens", "trace", "matrix"}
+    controller.close(1)
