@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from core_model.checkpoint.config_codec import config_from_json, config_to_json
 from core_model.checkpoint.families.family import NameTable, row
@@ -13,6 +13,7 @@ from core_model.checkpoint.wording import shown
 from core_model.checkpoint.writing import CONFIG_NAME, replaced_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import ConfigError
+from core_model.tokenize.encoding import SavableTokenizer
 
 if TYPE_CHECKING:
     from core_model.nn.transformer import Transformer
@@ -22,14 +23,6 @@ VERSION = 1
 
 NAMES = NameTable(rows=lambda config: [row(name, name) for name in tensor_shapes(config)])
 """The name table of our own files: every name stands for itself."""
-
-
-class SavableTokenizer(Protocol):
-    """A tokenizer that can write itself."""
-
-    def save(self, folder: Path) -> Path:
-        """Write the tokenizer's file into the folder; returns its path."""
-        ...
 
 
 def save_run_model(

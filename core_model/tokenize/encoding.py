@@ -99,3 +99,11 @@ def require_unicode(text: str) -> None:
 def unused_row(id: int) -> str:
     """What a person reads for an id without a token."""
     return f"<id {id}>"
+
+
+class SavableTokenizer(Protocol):
+    """A tokenizer that can write itself."""
+
+    def save(self, folder: Path) -> Path:
+        """Write the tokenizer's file into the folder; returns its path."""
+        ...

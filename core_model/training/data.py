@@ -11,9 +11,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from core_model.checkpoint.native import SavableTokenizer
 from core_model.config import SpecialTokens
 from core_model.tokenize import Tokenizer
+from core_model.tokenize.encoding import SavableTokenizer
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 
