@@ -114,6 +114,9 @@ class TokenStrip(QAbstractScrollArea):
         if index is not None and event.button() is Qt.MouseButton.LeftButton:
             self.token_clicked.emit(index)
 
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()  # the press was the click
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
         if step is not None and self._tokens:

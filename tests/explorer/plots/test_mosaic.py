@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QPointF, QRect, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QColor
 
 from explorer.plots.mosaic import HeadMosaic
 from explorer.plots.mosaic_layout import MosaicLayout
@@ -18,7 +19,7 @@ N_LAYERS, N_HEADS = 3, 4
 
 def picture(**changes) -> MosaicPicture:
     """Every head is one flat colour: head `h` of layer `l` has the value (4 l + h) / 11."""
-    values = np.arange(N_LAYERS * N_HEADS, dtype=np.float32).reshape(N_LAYERS, N_HEADS, 1, 1) / 11
+    values = np.arange(12, dtype=np.float32).reshape(N_LAYERS, N_HEADS, 1, 1) / 11
     settings = {
         "thumbnails": np.broadcast_to(values, (N_LAYERS, N_HEADS, 8, 8)),
         "levels": (0.0, 1.0),
@@ -38,7 +39,8 @@ def mosaic(qtbot, themes):
     return mosaic
 
 
-def middle(mosaic: HeadMosaic, layer: int, head: int):
+def middle(mosaic: HeadMosaic, layer: int, head: int) -> QPoint:
+    assert mosaic._layout is not None
     return mosaic._layout.tile_rect(layer, head).center()
 
 
@@ -72,8 +74,8 @@ def test_layers_run_downward_and_heads_to_the_right(mosaic):
     table = lookup_table("viridis")
     for layer in range(N_LAYERS):
         for head in range(N_HEADS):
-            red, green, blue, _ = table[round(255 * (4 * layer + head) / 11)]
-            assert pixel(mosaic, middle(mosaic, layer, head)).getRgb()[:3] == (red, green, blue)
+            expected = table[round(255 * (4 * layer + head) / 11)]
+            assert pixel(mosaic, middle(mosaic, layer, head)) == QColor(*expected.tolist())
 
 
 def test_mouse_and_clicks_name_the_head(qtbot, mosaic):
