@@ -104,12 +104,15 @@ class AttentionCase:
 
 
 def fill(module: torch.nn.Module, seed: int, gain: float = 1.5) -> None:
-    """Random weights, large enough that attention is far from flat."""
+    """Random weights where any are trained, large enough that attention is far from flat."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
+            if not parameter.requires_grad:
+                continue
             noise = torch.randn(parameter.shape, generator=generator)
-            if "norm" in name and name.endswith("weight"):
+            is_gain = name.endswith("weight") and ("norm" in name or parameter.dim() == 1)
+            if is_gain:
                 parameter.add_(0.3 * noise)
             elif parameter.dim() < 2 or name.endswith("position_bias.weight"):
                 parameter.copy_(0.5 * noise)
