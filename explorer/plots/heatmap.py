@@ -4,8 +4,8 @@ Plain painted widgets and not a pyqtgraph scene: labels that thin out, patterns 
 cells that stay square need the pixels themselves, and each part repaints alone.
 """
 
-from PySide6.QtCore import QPointF, QRect, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QHideEvent, QKeyEvent, QPalette, QResizeEvent, QShowEvent
+from PySide6.QtCore import QPoint, QPointF, QRect, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QFocusEvent, QHideEvent, QKeyEvent, QPainter, QPaintEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from explorer.plots.axis import TokenAxis, label_text
@@ -17,6 +17,7 @@ from explorer.plots.stale import StaleNote
 from explorer.plots.strip import THICKNESS, MarginalStrip
 from explorer.plots.zoom import Frame, Range
 from explorer.theme.colors import Theme
+from explorer.theme.focus import draw_focus_ring
 from explorer.theme.fonts import caption_font, heading_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import FRAME_MS, SPACE_2, SPACE_3, SPACE_4
@@ -56,7 +57,7 @@ class HeatmapPlot(QWidget):
         """A hidden plot colours and arranges nothing until it is shown."""
         self._build_header()
         self._build_plot(themes.theme)
-        self._stale_note = StaleNote(self._body)
+        self._stale_note = StaleNote(self._canvas)
         self._stale_note.dimmed.connect(self._canvas.set_stale)
         self._range_timer = QTimer(self)
         self._range_timer.setSingleShot(True)
@@ -156,6 +157,21 @@ class HeatmapPlot(QWidget):
             self.lock_released.emit()
         else:
             super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.hasFocus() and self._picture is not None:
+            painter = QPainter(self)
+            canvas = QRect(self._canvas.mapTo(self, QPoint()), self._canvas.size())
+            draw_focus_ring(painter, canvas.adjusted(-3, -3, 3, 3).toRectF(), self._themes.theme)
+            painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -42,6 +42,8 @@ class Layer:
     rows: Span
     cols: Span
     image: QImage
+    is_exact: bool
+    """One cell of the image is one cell of the matrix."""
     masked: QImage | None
     missing: QImage | None
 
@@ -55,6 +57,7 @@ class Layer:
             rows=picture.rows,
             cols=picture.cols,
             image=colored_image(picture.values, picture.levels, table, hidden),
+            is_exact=picture.is_exact,
             masked=None if picture.masked is None else mask_image(picture.masked),
             missing=None if picture.missing is None else mask_image(picture.missing),
         )
@@ -180,24 +183,24 @@ class MatrixCanvas(QWidget):
         if visible.isEmpty():
             return
         painter.drawImage(target, layer.image)
-        self._paint_grid(painter)
+        if layer.is_exact:
+            self._paint_grid(painter, visible)
         for tile, cells in ((self._hatch_tile(), layer.masked), (self._dot_tile(), layer.missing)):
             if cells is not None:
                 fill_cells(painter, tile, target, visible, cells)
 
-    def _paint_grid(self, painter: QPainter) -> None:
+    def _paint_grid(self, painter: QPainter, area: QRectF) -> None:
         """Hairlines between cells that are large enough."""
         cell = self._frame.pixels((0, 1), (0, 1))
         if min(cell.width(), cell.height()) < _GRID_FROM:
             return
         painter.setPen(QPen(QColor(self._theme.surface), 1.0))
-        rows, cols = (_inner_lines(span) for span in (self._frame.rows, self._frame.cols))
-        for col in cols:
+        for col in _inner_lines(self._frame.cols):
             x = round(self._frame.pixels((0, 1), (col, col)).x())
-            painter.drawLine(x, 0, x, self.height())
-        for row in rows:
+            painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
+        for row in _inner_lines(self._frame.rows):
             y = round(self._frame.pixels((row, row), (0, 1)).y())
-            painter.drawLine(0, y, self.width(), y)
+            painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
 
     def _border(self, cell: Cell) -> QRectF:
         row, col = cell

@@ -24,6 +24,7 @@ from explorer.plots.mosaic_layout import BAR, Head, MosaicLayout
 from explorer.plots.patterns import hatch_tile
 from explorer.plots.stale import STALE_OPACITY, StaleNote
 from explorer.plots.ticks import index_step
+from explorer.theme.focus import draw_focus_ring
 from explorer.theme.fonts import caption_font, heading_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_1, SPACE_2
@@ -121,6 +122,8 @@ class HeadMosaic(QWidget):
         painter.drawPixmap(0, 0, self._tiles)
         painter.setOpacity(1.0)
         self._paint_frames(painter, self._layout)
+        if self.hasFocus():
+            draw_focus_ring(painter, self._layout.area.adjusted(-4, -4, 4, 4).toRectF(), self._themes.theme)
         painter.end()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:

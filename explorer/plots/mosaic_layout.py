@@ -49,6 +49,12 @@ class MosaicLayout:
         """(down, right) distance from tile to tile."""
         return self.tile + self.gap + self.bar_room, self.tile + self.gap
 
+    @property
+    def area(self) -> QRect:
+        """All tiles and bars together."""
+        down, right = self.pitch
+        return QRect(self.left, self.top, self.n_heads * right - self.gap, self.n_layers * down - self.gap)
+
     def tile_rect(self, layer: int, head: int) -> QRect:
         down, right = self.pitch
         return QRect(self.left + head * right, self.top + layer * down, self.tile, self.tile)

@@ -86,6 +86,11 @@ class HeatmapPicture:
     def is_whole(self) -> bool:
         return self.rows == (0, self.shape[0]) and self.cols == (0, self.shape[1])
 
+    @property
+    def is_exact(self) -> bool:
+        """Every value stands for one cell of the matrix, none for several."""
+        return self.values.shape == (self.rows[1] - self.rows[0], self.cols[1] - self.cols[0])
+
     def index_of(self, row: int, col: int) -> tuple[int, int] | None:
         """Indices into `values` of the cell that covers token `row` and token `col`; None when outside the picture."""
         if not (self.rows[0] <= row < self.rows[1] and self.cols[0] <= col < self.cols[1]):

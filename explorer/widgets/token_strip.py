@@ -3,10 +3,20 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QFontMetricsF,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from explorer.theme.colors import Theme
+from explorer.theme.focus import draw_focus_ring
 from explorer.theme.fonts import caption_font, token_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import RADIUS, SPACE_1, SPACE_2
@@ -101,7 +111,17 @@ class TokenStrip(QAbstractScrollArea):
                 rect = self._chip(index, line)
                 if rect.right() >= x_shift and rect.left() <= x_shift + self.viewport().width():
                     self._paint_chip(painter, index, rect)
+        if self.hasFocus():
+            self._paint_focus(painter)
         painter.end()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.viewport().update()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._set_hovered(self._token_at(event.position()))
@@ -169,6 +189,14 @@ class TokenStrip(QAbstractScrollArea):
         below = rect.translated(0, rect.height()).adjusted(-GAP, 0, GAP, 0)
         below.setHeight(self._small_metrics.height())
         painter.drawText(below, Qt.AlignmentFlag.AlignCenter, f"{letter}{index}" if letter else str(index))
+
+    def _paint_focus(self, painter: QPainter) -> None:
+        """Around the token that the keys have reached, or all of them."""
+        if self._hovered is not None:
+            ring = self._chip(self._hovered, self._layout.line_of(self._hovered))
+        else:
+            ring = painter.worldTransform().inverted()[0].mapRect(self.viewport().rect().toRectF())
+        draw_focus_ring(painter, ring, self._themes.theme)
 
     def _chip_colors(self, theme: Theme, role: str, *, is_hovered: bool) -> tuple[str, str]:
         if role:

@@ -288,3 +288,21 @@ def test_tokens_of_a_hundred_thousand_are_not_painted(qtbot, plot):
     plot.set_picture(overview)
     assert len(plot._row_axis._regular_indices()) < 20
     assert len(plot._col_axis._regular_indices()) < 20
+
+
+def test_the_plot_shows_that_it_has_the_keyboard(plot):
+    plot.set_picture(heatmap(TWO_BY_THREE))
+    beside = plot._canvas.mapTo(plot, QPoint(-3, plot._canvas.height() // 2))
+    plot.clearFocus()
+    assert pixel(plot, beside).name() == LIGHT.surface
+    plot.setFocus()
+    assert pixel(plot, beside).name() == LIGHT.accent
+
+
+def test_hairlines_part_exact_cells_and_never_a_pooled_one(plot):
+    exact = heatmap(np.ones((4, 4)), levels=(0.0, 1.0))
+    pooled = heatmap(np.ones((2, 2)), levels=(0.0, 1.0), shape=(4, 4), rows=(0, 4), cols=(0, 4))
+    for picture, border in ((exact, LIGHT.surface), (pooled, color_of(1.0, pooled).name())):
+        plot.set_picture(picture)
+        corner = plot._canvas.frame.pixels((1, 2), (1, 2)).topLeft()
+        assert pixel(plot._canvas, QPoint(round(corner.x()), round(corner.y()) + 20)).name() == border
