@@ -51,8 +51,6 @@ class Theme:
     """Lines over masked cells."""
     missing: str
     """Dots over cells that were not computed."""
-    stale: str
-    """Laid over a picture that no longer answers the question."""
     cursor: str
     """Border of the marked cell, readable on every colour map together with `cursor_halo`."""
     cursor_halo: str
@@ -108,7 +106,6 @@ LIGHT = Theme(
     error_tint="#fdeae8",
     hatch="#d9dce0",
     missing="#b9bfc6",
-    stale="#ffffff",
     cursor="#ffffff",
     cursor_halo="#1c2127",
     series_1="#2f6ab3",
@@ -151,7 +148,6 @@ DARK = Theme(
     error_tint="#36201f",
     hatch="#31363d",
     missing="#555d67",
-    stale="#121518",
     cursor="#ffffff",
     cursor_halo="#121518",
     series_1="#6ea6ea",
@@ -165,4 +161,3 @@ DARK = Theme(
 )
 
 ROLES = tuple(field.name for field in fields(Theme) if field.name not in ("name", "is_dark"))
-SERIES_ROLES = tuple(role for role in ROLES if role.startswith("series_"))

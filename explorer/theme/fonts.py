@@ -1,9 +1,8 @@
-"""The few fonts: the system's own in three sizes, and a fixed-width one for tokens."""
+"""The few fonts: the system's own in two sizes, and a fixed-width one for tokens."""
 
 from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
 
 _CAPTION_SCALE = 0.88
-_TITLE_SCALE = 1.18
 
 
 def body_font() -> QFont:
@@ -15,12 +14,6 @@ def body_font() -> QFont:
 
 def caption_font() -> QFont:
     return _scaled(body_font(), _CAPTION_SCALE)
-
-
-def title_font() -> QFont:
-    font = _scaled(body_font(), _TITLE_SCALE)
-    font.setWeight(QFont.Weight.DemiBold)
-    return font
 
 
 def heading_font() -> QFont:

@@ -68,7 +68,7 @@ class TokenStrip(QAbstractScrollArea):
         self._widths = [
             max(known[token], index_width * (len(str(index)) + 1)) for index, token in enumerate(self._tokens)
         ]
-        self.setAccessibleDescription(self.tr("{n} tokens").format(n=len(self._tokens)))
+        self.setAccessibleDescription(self.tr("tokens: {n}").format(n=len(self._tokens)))
         self._lay_out()
 
     def set_marked(self, *, query: int | None = None, key: int | None = None) -> None:

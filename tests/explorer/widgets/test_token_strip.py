@@ -95,4 +95,4 @@ def test_new_tokens_forget_old_marks(strip):
     strip.set_marked(query=7)
     strip.set_tokens(["a"])
     strip.grab()
-    assert strip.accessibleDescription() == "1 tokens"
+    assert strip.accessibleDescription() == "tokens: 1"
