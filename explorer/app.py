@@ -27,6 +27,7 @@ from explorer.state.moves import add_notice, open_source
 from explorer.state.queries import LaneName
 from explorer.state.store import Store
 from explorer.theme.manager import ThemeChoice, ThemeManager
+from explorer.trainer import Trainer
 from explorer.workers.bridge import Bridge
 from explorer.workers.engine import Engine
 from explorer.workers.lane import Lane
@@ -112,7 +113,8 @@ class Explorer(QObject):
         names: tuple[LaneName, ...] = ("interactive", "io")
         lanes: dict[LaneName, Lane] = {name: Lane(name, engine.answer, bridge.deliver) for name in names}
         self.controller = Controller(self.store, lanes, bridge, self)
-        self.window = MainWindow(self.store, self.controller, themes, self._samples, settings.window)
+        self.trainer = Trainer(self.store, self)
+        self.window = MainWindow(self.store, self.controller, self.trainer, themes, self._samples, settings.window)
         self.window.closed.connect(self.close)
         self._saving = QTimer(self, interval=_SAVE_MS, singleShot=True)
         self._saving.timeout.connect(self._on_saving_timeout)
@@ -153,6 +155,8 @@ class Explorer(QObject):
             return
         self._is_open = False
         self._saving.stop()
+        if not self.trainer.close(_LANE_PATIENCE):
+            _LOG.warning("the training was still busy %s s after it was told to stop", _LANE_PATIENCE)
         if not self.controller.close(_LANE_PATIENCE):
             _LOG.warning("a lane was still busy %s s after it was told to stop", _LANE_PATIENCE)
         self._save()
@@ -182,5 +186,5 @@ class Explorer(QObject):
 
     def _on_store_changed(self, new: AppState, old: AppState) -> None:
         """Remember choices soon after they are made, not only on closing."""
-        if any(getattr(new, name) != getattr(old, name) for name in ("display", "layout", "recent")):
+        if any(getattr(new, name) != getattr(old, name) for name in ("display", "layout", "export", "recent")):
             self._saving.start()

@@ -18,6 +18,7 @@ from explorer.chrome.centre import Centre
 from explorer.chrome.docks import Docks
 from explorer.chrome.dropping import drop_move
 from explorer.chrome.open_button import open_button
+from explorer.chrome.exporting import Exporter
 from explorer.chrome.palette import CommandPalette
 from explorer.chrome.panel_host import AskingHost, DetailPresenter, PanelHost
 from explorer.chrome.status_line import StatusLine
@@ -25,13 +26,16 @@ from explorer.chrome.top_bar import TopBar
 from explorer.chrome.welcome_bar import WelcomeBar
 from explorer.controller import Controller
 from explorer.faults import log_path
+from explorer.figures.export import export_source
 from explorer.panels.registry import PANELS
 from explorer.samples import Sample
 from explorer.settings.schema import WindowSettings
 from explorer.state.app_state import AppState, LayoutName, Notice
 from explorer.state.moves import Move, add_notice, set_layout
 from explorer.state.store import Store
+from explorer.state.training import TrainingSnapshot
 from explorer.theme.manager import ThemeChoice, ThemeManager
+from explorer.trainer import Trainer
 from explorer.viewmodels.source_line import source_line
 from explorer.widgets.notification_bar import NotificationBar
 
@@ -49,6 +53,7 @@ class MainWindow(QMainWindow):
         self,
         store: Store,
         controller: Controller,
+        trainer: Trainer,
         themes: ThemeManager,
         samples: Sequence[Sample],
         remembered: WindowSettings,
@@ -56,13 +61,15 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._store = store
         self._controller = controller
+        self._trainer = trainer
         self._themes = themes
         self._arrangements = dict(remembered.docks)
         self._is_painted = False
         self._hosts = {spec.key: (AskingHost if spec.query else PanelHost)(spec, themes) for spec in PANELS}
-        self._desk = Desk(store=store, controller=controller, window=self)
+        self._desk = Desk(store=store, controller=controller, trainer=trainer, window=self)
         self._actions = ActionTable(self._desk, self)
         self._actions.fill(self.menuBar())
+        self._exporter = Exporter(store, controller, self)
         self._build_bars(samples)
         self._build_panels()
         self._wire()
@@ -113,6 +120,15 @@ class MainWindow(QMainWindow):
         if host := self._centre.current:
             host.panel.zoom(step)
 
+    def show_export(self) -> None:
+        whole, detail = self._hosts["matrix"].current_pictures
+        source = export_source(self._store.state, whole, detail) if whole else None
+        if source:
+            self._exporter.open(source)
+        else:
+            text = self.tr("The matrix is not on screen yet: show it, then export.")
+            self._store.settle(add_notice(Notice(severity="neutral", text=text)))
+
     def show_palette(self) -> None:
         CommandPalette(commands_now(self._desk), self._desk, self._themes, self).open_over(self)
 
@@ -127,6 +143,11 @@ class MainWindow(QMainWindow):
     def host(self, key: str) -> PanelHost:
         """The host of a panel: its picture is what is on screen."""
         return self._hosts[key]
+
+    @property
+    def welcome_line(self) -> str:
+        """What is said about the sample on screen; empty when none is."""
+        return self._welcome.line
 
     def remembered(self) -> WindowSettings:
         """Where the window and its docks stand."""
@@ -162,8 +183,11 @@ class MainWindow(QMainWindow):
 
     def _build_bars(self, samples: Sequence[Sample]) -> None:
         self._top_bar = TopBar(self._themes, open_button(self._actions, self), self)
-        keys = ("open_folder", "layout_train")
-        self._welcome = WelcomeBar(samples, [self._actions[key] for key in keys if key in self._actions], self)
+        ways_on = {
+            self.tr("Open your model"): self._actions["open_folder"],
+            self.tr("Train one"): self._actions["layout_train"],
+        }
+        self._welcome = WelcomeBar(samples, ways_on, self)
         self._notifications = NotificationBar(self._themes, self)
         rows = QWidget(self)
         column = QVBoxLayout(rows)
@@ -199,6 +223,7 @@ class MainWindow(QMainWindow):
             bar.command_requested.connect(self._on_command_requested)
         self._controller.progressed.connect(self._status.show_running)
         self._centre.tab_changed.connect(self._on_host_picture_changed)
+        self._trainer.advanced.connect(self._on_trainer_advanced)
         self._store.watch(self._on_store_changed)
 
     def _wire_answers(self, key: str, host: AskingHost) -> None:
@@ -237,6 +262,11 @@ class MainWindow(QMainWindow):
         for notice in new.notices[len(old.notices) :]:
             self._notifications.show_message(notice.severity, notice.text, notice.details)
         self._show_state(new)
+
+    @Slot(object)
+    def _on_trainer_advanced(self, snapshot: TrainingSnapshot) -> None:
+        for host in self._hosts.values():
+            host.panel.show_training(snapshot)
 
     @Slot(object)
     def _on_intended(self, move: Move) -> None:

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_model.results import FloatArray
+from core_model.results import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProbeSite:
-    """The watched example's attention at one site: weights [L, H, N, M], exact, and the texts of both axes."""
+    """The watched example's attention at one site: weights [L, H, N, M], exact, and the texts of both axes.
+
+    `masked` [N, M] is True where the site's mask hides the key from the query, in every layer and head.
+    """
 
     weights: FloatArray
+    masked: BoolArray
     query_texts: tuple[str, ...]
     key_texts: tuple[str, ...]
 

@@ -6,6 +6,7 @@ every update. Saving replaces the whole folder at once, so what is on disk is al
 
 from __future__ import annotations
 
+import itertools
 import math
 import shutil
 from collections.abc import Iterator
@@ -29,6 +30,12 @@ VERSION = 1
 _HISTORY = ("loss", "learning_rate", "grad_norm", "loss_scale", "tokens_per_second", "seconds")
 _SPARE_BYTES = 1 << 20
 """Room for the tokenizer and the history beside the weights."""
+
+
+def next_run_folder(folder: Path, name: str) -> Path:
+    """The first of name-1, name-2, ... that is not in `folder` yet."""
+    numbers = itertools.count(1)
+    return next(path for path in (folder / f"{name}-{number}" for number in numbers) if not path.exists())
 
 
 class Run:

@@ -68,10 +68,12 @@ def probe_attention(model: Transformer, example: Example, tokenizer: Tokenizer, 
     decoder_texts = tuple(tokenizer.token_text(id) for id in example.decoder_ids or example.ids)
     sites: dict[str, ProbeSite] = {}
     for site in trace.sites:
-        n_layers, n_heads, _, _ = trace.shape(site)
+        n_layers, n_heads, n_queries, n_keys = trace.shape(site)
+        masked_NM = trace.head(site, 0, 0).masked(slice(0, n_queries), slice(0, n_keys))
         weights = [[trace.attention(site, layer, head) for head in range(n_heads)] for layer in range(n_layers)]
         sites[site] = ProbeSite(
             weights=read_only(np.array(weights, dtype=np.float32)),
+            masked=read_only(masked_NM.cpu().numpy()),
             query_texts=input_texts if site == "encoder.self" else decoder_texts,
             key_texts=decoder_texts if site == "decoder.self" else input_texts,
         )

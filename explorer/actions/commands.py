@@ -11,6 +11,7 @@ from explorer.actions.edit_commands import EDIT_COMMANDS
 from explorer.actions.file_commands import FILE_COMMANDS, recent_commands, sample_commands
 from explorer.actions.help_commands import HELP_COMMANDS
 from explorer.actions.model_commands import MODEL_COMMANDS, site_commands
+from explorer.actions.train_commands import TRAIN_COMMANDS
 from explorer.actions.view_commands import VIEW_COMMANDS
 
 MENUS: tuple[MenuName, ...] = get_args(MenuName)
@@ -19,6 +20,7 @@ COMMANDS: tuple[Command, ...] = (
     *EDIT_COMMANDS,
     *VIEW_COMMANDS,
     *MODEL_COMMANDS,
+    *TRAIN_COMMANDS,
     *HELP_COMMANDS,
 )
 

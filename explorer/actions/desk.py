@@ -9,6 +9,7 @@ from typing import Protocol
 from explorer.controller import Controller
 from explorer.state.app_state import AppState, LayoutName
 from explorer.state.store import Store
+from explorer.trainer import Trainer
 
 
 class Window(Protocol):
@@ -30,6 +31,7 @@ class Window(Protocol):
         """Closer (1), further (-1) or everything (0) in the picture at the centre."""
         ...
 
+    def show_export(self) -> None: ...
     def show_palette(self) -> None: ...
     def show_about(self) -> None: ...
     def show_log(self) -> None: ...
@@ -38,10 +40,11 @@ class Window(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
-    """The three things there are to act on."""
+    """The four things there are to act on."""
 
     store: Store
     controller: Controller
+    trainer: Trainer
     window: Window
 
     @property

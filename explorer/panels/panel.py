@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.state.app_state import AppState, LayoutName
 from explorer.state.queries import QueryFunction
+from explorer.state.training import TrainingSnapshot
 from explorer.theme.manager import ThemeManager
+from explorer.viewmodels.guidance import GuidanceFunction, no_guidance
 
 Area: TypeAlias = Literal["left", "centre", "right", "bottom"]
 
@@ -28,6 +30,9 @@ class Panel(QWidget):
 
     def show_state(self, state: AppState) -> None:
         """The state has changed: show the selection, offer what can be chosen."""
+
+    def show_training(self, snapshot: TrainingSnapshot) -> None:
+        """A training has come further; up to 30 times a second, on screen or not."""
 
     def draw(self, picture: Any) -> None:
         """Show what the panel's view function made of an answer."""
@@ -49,8 +54,8 @@ class PanelSpec:
 
     `query` asks what the panel shows and `view(result, state)` turns the answer into its picture; both pure. A panel
     without a query shows the state alone. `detail` asks for a part to lay over the picture, and
-    `detail_view(result, picture, state)` turns it into one like the picture. `empty` is (what to do when there is
-    nothing to ask, key of the command that does it). In `layouts` it is open at first, a tab of the panel `beside`.
+    `detail_view(result, picture, state)` turns it into one like the picture. `guidance(state)` says what to do when
+    there is nothing to ask. In `layouts` it is open at first, a tab of the panel `beside`.
     """
 
     key: str
@@ -66,4 +71,9 @@ class PanelSpec:
     beside: str = ""
     shortcut: str = ""
     tooltip: str = ""
-    empty: tuple[str, str] = ("", "")
+    guidance: GuidanceFunction = no_guidance
+
+
+def as_it_is(result: Any, state: AppState) -> Any:
+    """The view of a panel that draws the answer itself."""
+    return result

@@ -11,13 +11,27 @@ from explorer.panels.inspector import InspectorPanel
 from explorer.panels.matrix import MatrixPanel
 from explorer.panels.messages import MessagesPanel
 from explorer.panels.model_card import ModelCardPanel
-from explorer.panels.panel import PanelSpec
+from explorer.panels.panel import PanelSpec, as_it_is
+from explorer.panels.positions import PositionsPanel
+from explorer.panels.progress import ProgressPanel
+from explorer.panels.schedule import SchedulePanel
 from explorer.panels.tokens import TokensPanel
-from explorer.state.queries import heads_query, inspector_query, matrix_query, matrix_tile_query, model_card_query
+from explorer.panels.train import TrainPanel
+from explorer.state.queries import (
+    heads_query,
+    inspector_query,
+    matrix_query,
+    matrix_tile_query,
+    model_card_query,
+    positions_query,
+    training_options_query,
+)
 from explorer.viewmodels.attention import matrix_picture, matrix_tile
+from explorer.viewmodels.guidance import first_steps, model_first
 from explorer.viewmodels.heads import heads_picture
 from explorer.viewmodels.inspector import inspector_sheet
 from explorer.viewmodels.model_card import model_card
+from explorer.viewmodels.positions import positions_picture
 
 PANELS: tuple[PanelSpec, ...] = (
     PanelSpec(
@@ -31,7 +45,6 @@ PANELS: tuple[PanelSpec, ...] = (
         view=heads_picture,
         shortcut="Ctrl+1",
         tooltip="All heads of the site as small pictures.",
-        empty=("Every head appears here as a small picture.", ""),
     ),
     PanelSpec(
         key="matrix",
@@ -45,7 +58,49 @@ PANELS: tuple[PanelSpec, ...] = (
         detail=matrix_tile_query,
         detail_view=matrix_tile,
         tooltip="The attention of one head, cell by cell.",
-        empty=("Open a model and type a text to see what each head attends to.", "open_folder"),
+        guidance=first_steps,
+    ),
+    PanelSpec(
+        key="positions",
+        title="Positions",
+        icon="positions",
+        area="centre",
+        layouts=("explore", "learn"),
+        factory=PositionsPanel,
+        query=positions_query,
+        view=positions_picture,
+        tooltip="How the open model knows the order of its tokens.",
+        guidance=model_first,
+    ),
+    PanelSpec(
+        key="progress",
+        title="Progress",
+        icon="curve",
+        area="centre",
+        layouts=("train",),
+        factory=ProgressPanel,
+        tooltip="Loss, learning rate, gradients, speed and attention of the training that runs.",
+    ),
+    PanelSpec(
+        key="schedule",
+        title="Schedule",
+        icon="schedule",
+        area="centre",
+        layouts=("train", "learn"),
+        factory=SchedulePanel,
+        tooltip="The learning rate of every update, for each schedule.",
+    ),
+    PanelSpec(
+        key="train",
+        title="Train",
+        icon="train",
+        area="left",
+        layouts=("train",),
+        factory=TrainPanel,
+        query=training_options_query,
+        view=as_it_is,
+        shortcut="Ctrl+6",
+        tooltip="What to train, and how.",
     ),
     PanelSpec(
         key="inspector",
@@ -58,7 +113,6 @@ PANELS: tuple[PanelSpec, ...] = (
         view=inspector_sheet,
         shortcut="Ctrl+2",
         tooltip="The numbers of the cell under the mouse, or of the locked one.",
-        empty=("Point at a cell to read its numbers.", ""),
     ),
     PanelSpec(
         key="model_card",
@@ -71,7 +125,6 @@ PANELS: tuple[PanelSpec, ...] = (
         view=model_card,
         shortcut="Ctrl+3",
         tooltip="What the checkpoint is: stated, inferred or unknown.",
-        empty=("What is known of a model appears here.", ""),
     ),
     PanelSpec(
         key="tokens",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
@@ -33,6 +33,7 @@ from explorer.widgets.editors import ChoiceEditor, CountEditor, NumberEditor, Pa
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.field_row import FieldRow
 
+_LEAST_WIDTH = 312
 Editor = ChoiceEditor | CountEditor | NumberEditor | PathEditor
 
 
@@ -58,6 +59,7 @@ class TrainPanel(Panel):
         layout.setSpacing(0)
         layout.addWidget(_scrolling(form), 1)
         layout.addLayout(self._footer())
+        self.setMinimumWidth(_LEAST_WIDTH)
 
     def show_state(self, state: AppState) -> None:
         self._state = state
@@ -162,6 +164,7 @@ def _scrolling(form: QWidget) -> QScrollArea:
     area = QScrollArea()
     area.setFrameShape(QFrame.Shape.NoFrame)
     area.setWidgetResizable(True)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setWidget(form)
     form.setAutoFillBackground(False)
     area.viewport().setAutoFillBackground(False)

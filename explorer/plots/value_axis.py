@@ -9,7 +9,7 @@ from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font
 from explorer.theme.metrics import SPACE_1, SPACE_2
 
-_TICK_GAP = {"left": 36, "bottom": 88}
+_TICK_GAP = {"left": 28, "bottom": 64}
 """Pixels from tick to tick."""
 _MOST_DECADES = 3
 """A log axis of more decades is marked at powers of ten only, a shorter one at 1, 2 and 5 times them."""

@@ -14,6 +14,11 @@ from explorer.settings.schema import Settings
 APPLICATION = "transformer-explorer"
 
 
+def runs_path() -> Path:
+    """Where training runs are kept unless the person chooses another folder."""
+    return Path(platformdirs.user_data_dir(APPLICATION, appauthor=False)) / "runs"
+
+
 def settings_path() -> Path:
     """Where this system keeps an application's settings (XDG_CONFIG_HOME respected)."""
     return Path(platformdirs.user_config_dir(APPLICATION, appauthor=False)) / "settings.json"

@@ -43,3 +43,19 @@ class InspectorAnswer:
     cell: CellFacts | None = None
     query_text: str = ""
     key_text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOption:
+    """A device that can train: its torch name, what people call it, and the precisions it can train in."""
+
+    key: str
+    label: str
+    precisions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """What this machine can train on, the CPU first."""
+
+    devices: tuple[DeviceOption, ...]

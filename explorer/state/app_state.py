@@ -6,11 +6,13 @@ worker has answered. A fact names the intent it belongs to, so one that has been
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core_model.results import ModelInfo, SiteInfo
+from explorer.state.export import ExportChoices
+from explorer.state.training import TrainingDraft, TrainingFacts, WatchedHead
 
 if TYPE_CHECKING:
     from core_model.tokenize import Encoding
@@ -154,10 +156,17 @@ class AppState:
     selection: Selection = Selection()
     display: Display = Display()
     layout: LayoutName = "explore"
+    export: ExportChoices = field(default_factory=ExportChoices)
+    draft: TrainingDraft = field(default_factory=TrainingDraft)
+    watched: WatchedHead = field(default_factory=WatchedHead)
+    position_curves: tuple[int, ...] = ()
+    """Dimensions of the positional encoding drawn as curves; empty: a few, evenly spread."""
+    position_length: int = 128
 
     model: OpenedModel | None = None
     tokens: Tokens | None = None
     trace: TraceFacts | None = None
+    training: TrainingFacts = field(default_factory=TrainingFacts)
 
     recent: tuple[Path, ...] = ()
     hover: Cell | None = None

@@ -20,6 +20,7 @@ from explorer.state.app_state import (
     TraceFacts,
     Viewport,
 )
+from explorer.state.export import ExportChoices
 
 Move: TypeAlias = Callable[[AppState], AppState]
 _RECENT_LIMIT = 12
@@ -89,6 +90,21 @@ def set_display(**changes: object) -> Move:
 def set_layout(layout: LayoutName) -> Move:
     """Arrange the panels for another work."""
     return lambda state: replace(state, layout=layout)
+
+
+def set_position_curves(dimensions: tuple[int, ...]) -> Move:
+    """Draw these dimensions of the positional encoding as curves."""
+    return lambda state: replace(state, position_curves=dimensions)
+
+
+def set_position_length(length: int) -> Move:
+    """Show so many positions, at least two and no more than a screen can show."""
+    return lambda state: replace(state, position_length=min(max(length, 2), 4096))
+
+
+def set_export(choices: ExportChoices) -> Move:
+    """Remember what was chosen for the export."""
+    return lambda state: replace(state, export=choices)
 
 
 def add_notice(notice: Notice) -> Move:

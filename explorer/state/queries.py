@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from core_model.results import Reduce
-from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer
+from core_model.results import PositionEncoding, Reduce
+from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer, TrainingOptions
 from explorer.state.app_state import AppState, Cell, InputText, OpenedModel, Source, Span, Tokens, TraceFacts
 
 R = TypeVar("R")
@@ -105,6 +105,24 @@ class InspectorQuery(Query[InspectorAnswer]):
     cell: Cell | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class PositionsQuery(Query[PositionEncoding]):
+    """How one layer of a stack knows order, over at most so many positions."""
+
+    source: Source
+    stack: str
+    layer: int
+    n_positions: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptionsQuery(Query[TrainingOptions]):
+    """What can this machine train on?"""
+
+    lane: ClassVar[LaneName] = "io"
+    failed: ClassVar[str] = "The devices of this machine cannot be listed"
+
+
 AnyQuery: TypeAlias = Query[Any]
 QueryFunction: TypeAlias = Callable[[AppState], AnyQuery | None]
 
@@ -120,8 +138,9 @@ def open_query(state: AppState) -> OpenQuery | None:
 
 
 def tokens_query(state: AppState) -> TokensQuery | None:
-    """Asked as soon as the model is known and there is something to read."""
-    if state.source is None or state.current_model is None or not state.inputs.text:
+    """Asked as soon as the model is known, if it can be run and there is something to read."""
+    model = state.current_model
+    if state.source is None or model is None or model.info.refusal is not None or not state.inputs.text:
         return None
     return TokensQuery(source=state.source, inputs=state.inputs)
 
@@ -191,3 +210,16 @@ def inspector_query(state: AppState) -> InspectorQuery | None:
     if trace is None or chosen.site is None:
         return None
     return InspectorQuery(trace=trace, site=chosen.site, layer=chosen.layer, head=chosen.head, cell=state.focus)
+
+
+def positions_query(state: AppState) -> PositionsQuery | None:
+    """Asked of the model alone: no text is needed to know what its positions are."""
+    chosen = state.selection
+    if state.source is None or state.current_model is None or chosen.site is None:
+        return None
+    stack, layer = chosen.site.partition(".")[0], chosen.layer
+    return PositionsQuery(source=state.source, stack=stack, layer=layer, n_positions=state.position_length)
+
+
+def training_options_query(state: AppState) -> TrainingOptionsQuery:
+    return TrainingOptionsQuery()

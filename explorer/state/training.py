@@ -10,7 +10,6 @@ import numpy as np
 
 from core_model.training.events import ProbeAttention, TrainEvent
 from core_model.training.settings import TrainingSettings, problems
-from explorer.state.outcome import Problem
 
 Phase: TypeAlias = Literal["idle", "starting", "running", "paused", "stopping", "finished", "failed"]
 BUSY: Final[frozenset[Phase]] = frozenset({"starting", "running", "paused", "stopping"})
@@ -49,7 +48,7 @@ _DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(TrainingSet
 class TrainingFacts:
     """What is known of the training: `run` is its folder, `saved_step` the last update that is on disk there.
 
-    `text` and `target` are the example its attention is watched on. `problem` says why it failed.
+    `text` and `target` are the example its attention is watched on. `problem` says why it failed, and what to do.
     """
 
     phase: Phase = "idle"
@@ -59,7 +58,7 @@ class TrainingFacts:
     target: str = ""
     n_threads: int | None = None
     saved_step: int | None = None
-    problem: Problem | None = None
+    problem: str = ""
 
     @property
     def is_busy(self) -> bool:

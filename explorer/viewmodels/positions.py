@@ -81,9 +81,7 @@ def first_dimensions(n_dimensions: int) -> tuple[int, ...]:
     return tuple(sorted({int(one) for one in np.linspace(0, n_dimensions - 1, min(N_CURVES, n_dimensions))}))
 
 
-def _bias_picture(
-    bias: np.ndarray, distances: np.ndarray, title: str, explanation: str
-) -> PositionsPicture:
+def _bias_picture(bias: np.ndarray, distances: np.ndarray, title: str, explanation: str) -> PositionsPicture:
     x = distances.astype(np.float64)
     series = tuple(
         Series(name=f"head {head}", x=x, y=bias[head].astype(np.float64), role=f"series_{1 + head}")
@@ -93,7 +91,11 @@ def _bias_picture(
         title=title,
         explanation=explanation,
         curves=CurvePicture(
-            series=series, title=title, x_title="distance, key minus query", x_unit="tokens", y_title="added to the score"
+            series=series,
+            title=title,
+            x_title="distance, key minus query",
+            x_unit="tokens",
+            y_title="added to the score",
         ),
         matrix=_matrix(
             bias,
@@ -127,3 +129,10 @@ def _matrix(
         square_cells=False,
         identity=(title, values.shape),
     )
+
+
+def toggled(dimensions: tuple[int, ...], dimension: int) -> tuple[int, ...]:
+    """The dimensions with one more or one less; the oldest gives way where there would be too many."""
+    if dimension in dimensions:
+        return tuple(one for one in dimensions if one != dimension)
+    return (*dimensions, dimension)[-MOST_CURVES:]

@@ -59,5 +59,4 @@ def _series(name: str, values: Mapping[str, Any], updates: Numbers) -> Series:
         y=np.array([schedule(int(update)) for update in updates]),
         role=f"series_{1 + list(SCHEDULES).index(name)}",
         width=2.5 if is_chosen else 1.0,
-        dashed=not is_chosen,
     )

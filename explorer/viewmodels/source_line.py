@@ -7,12 +7,12 @@ from explorer.viewmodels.records import HeatmapPicture
 from explorer.viewmodels.scales import SCALE_LABELS
 
 
-def source_line(state: AppState, picture: HeatmapPicture | None) -> str:
-    """Model, site, layer and head, scale, and what a pixel is; empty while nothing is shown."""
+def source_line(state: AppState, picture: object) -> str:
+    """Model, and of a matrix its site, layer and head, scale, and what a pixel is; empty while nothing is open."""
     model, chosen = state.current_model, state.selection
     if model is None:
         return ""
-    if picture is None or chosen.site is None:
+    if not isinstance(picture, HeatmapPicture) or chosen.site is None:
         return model.info.name
     low, high = picture.levels
     ends = "" if state.display.scale == "log" else f" {low:g} to {high:.3g}"

@@ -31,15 +31,13 @@ _PHASES: Final = {
 
 def loss_picture(snapshot: TrainingSnapshot) -> CurvePicture:
     """The loss of every batch, before its update."""
-    return _curve(snapshot, "Training loss", "loss", snapshot.loss, y_title="cross-entropy", y_unit="nat")
+    return _curve(snapshot, "Training loss", "loss", snapshot.loss, y_title="loss", y_unit="nat")
 
 
 def accuracy_picture(snapshot: TrainingSnapshot) -> CurvePicture:
     """Held-out accuracy, measured now and then."""
     series = Series(name="accuracy", x=snapshot.accuracy_steps, y=snapshot.accuracy, role="series_3")
-    return CurvePicture(
-        series=(series,), title="Held-out accuracy", x_title=_STEP, y_title="share of tokens right", x_unit=""
-    )
+    return CurvePicture(series=(series,), title="Held-out accuracy", x_title=_STEP, y_title="accuracy")
 
 
 def rate_picture(snapshot: TrainingSnapshot) -> CurvePicture:
@@ -53,9 +51,8 @@ def rate_picture(snapshot: TrainingSnapshot) -> CurvePicture:
         ),
         title="Learning rate",
         x_title=_STEP,
-        y_title="learning rate",
+        y_title="rate",
         marker=float(snapshot.last.step),
-        marker_label=f"step {snapshot.last.step}",
     )
 
 
@@ -74,7 +71,7 @@ def scale_picture(snapshot: TrainingSnapshot) -> CurvePicture | None:
 def speed_picture(snapshot: TrainingSnapshot) -> CurvePicture:
     """Tokens a second of every update, without padding and pauses."""
     speed = snapshot.tokens_per_second
-    return _curve(snapshot, "Speed", "tokens", speed, y_title="tokens", y_unit="1/s", role="series_6")
+    return _curve(snapshot, "Tokens per second", "speed", speed, y_title="speed", y_unit="tokens/s", role="series_6")
 
 
 CURVES: Final[tuple[Callable[[TrainingSnapshot], CurvePicture | None], ...]] = (
@@ -112,7 +109,9 @@ def _curve(
 
 def settled(watched: WatchedHead, probe: ProbeAttention) -> WatchedHead:
     """The watched head, or the nearest that the model has; without a choice, the last site: it reads what was read."""
-    name = watched.site if watched.site in probe.sites else list(probe.sites)[-1]
+    name = watched.site or ""
+    if name not in probe.sites:
+        name = list(probe.sites)[-1]
     n_layers, n_heads = probe.sites[name].weights.shape[:2]
     return WatchedHead(site=name, layer=min(watched.layer, n_layers - 1), head=min(watched.head, n_heads - 1))
 
@@ -153,8 +152,7 @@ def probe_heads_picture(probe: ProbeAttention, watched: WatchedHead, display: Di
     assert site_name is not None
     site = probe.sites[site_name]
     edge = max(site.weights.shape[2:])
-    rows = np.arange(edge) * site.weights.shape[2] // edge
-    cols = np.arange(edge) * site.weights.shape[3] // edge
+    rows, cols = (np.arange(edge) * n // edge for n in site.weights.shape[2:])
     square = np.where(site.masked, np.nan, site.weights)[:, :, rows[:, None], cols]
     return MosaicPicture(
         thumbnails=square.astype(np.float32),
@@ -174,9 +172,9 @@ class TrainingLine:
 
 
 def training_line(facts: TrainingFacts, snapshot: TrainingSnapshot | None) -> TrainingLine:
-    """"Running: reverse, step 340 of 2000, 12.3 s"."""
-    if facts.phase == "failed" and facts.problem is not None:
-        return TrainingLine(text=facts.problem.message, fraction=0.0, is_problem=True)
+    """ "Running: reverse, step 340 of 2000, 12.3 s"."""
+    if facts.phase == "failed":
+        return TrainingLine(text=facts.problem, fraction=0.0, is_problem=True)
     if facts.settings is None:
         return TrainingLine(text=_PHASES[facts.phase], fraction=0.0)
     words = f"{_PHASES[facts.phase]}: {TASKS[facts.settings.task].label.lower()}"
@@ -195,3 +193,12 @@ def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def saved_line(facts: TrainingFacts) -> str:
+    """Where the run is kept and how much of it is there."""
+    if facts.run is None:
+        return ""
+    if facts.saved_step is None:
+        return f"Not saved yet: {facts.run}"
+    return f"Saved to step {facts.saved_step}: {facts.run}"

@@ -48,6 +48,39 @@ def _number(name: str, label: str, tooltip: str) -> FormField:
     return FormField(name=name, label=label, tooltip=tooltip, kind="number")
 
 
+_POSITIONS: Final = {
+    "sinusoidal": "Sinusoidal",
+    "learned": "Learned",
+    "rotary": "Rotary",
+    "alibi": "ALiBi",
+    "bucketed": "Relative bias",
+    "none": "None",
+}
+_NORM_ORDERS: Final = {"pre": "Before", "post": "After"}
+_INITIALIZATIONS: Final = {
+    "xavier_uniform": "Xavier uniform",
+    "xavier_normal": "Xavier normal",
+    "normal": "Normal",
+    "gpt2": "GPT-2",
+    "zero_output": "Zero output",
+}
+_PRECISIONS: Final = {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
+SCHEDULE_NAMES: Final = {
+    "inverse_sqrt": "Inverse square root",
+    "linear": "Linear",
+    "cosine": "Cosine",
+    "constant": "Constant",
+}
+_MEANINGS: Final[dict[str, Mapping[Any, str]]] = {
+    "task": {key: task.summary for key, task in TASKS.items()},
+    "positions": POSITIONS,
+    "norm": NORM_ORDERS,
+    "initialization": {key: INITIALIZATIONS[key] for key in ("normal", "gpt2", "zero_output")},
+    "precision": PRECISIONS,
+    "schedule": {key: kind.label for key, kind in SCHEDULES.items()},
+}
+"""What each choice is, shown below it."""
+
 FORM: Final[tuple[FormGroup, ...]] = (
     FormGroup(
         title="Task",
@@ -67,26 +100,21 @@ FORM: Final[tuple[FormGroup, ...]] = (
             _count("n_layers", "Layers", "Layers of the decoder, and of the encoder where the task has one."),
             _count("n_heads", "Heads", "Attention heads of a layer; they share the width, so it must be a multiple."),
             _count("d_hidden", "Feed-forward", "Width of the feed-forward network between its two linear maps."),
-            _choice("positions", "Positions", "How the model knows the order of its tokens.", POSITIONS),
-            _choice("norm", "Layer norm", "Where layer normalisation stands around each sublayer.", NORM_ORDERS),
-            _choice("initialization", "First weights", "How the weights are drawn before training.", INITIALIZATIONS),
+            _choice("positions", "Positions", "How the model knows the order of its tokens.", _POSITIONS),
+            _choice("norm", "Layer norm", "Where layer normalisation stands around each sublayer.", _NORM_ORDERS),
+            _choice("initialization", "First weights", "How the weights are drawn before training.", _INITIALIZATIONS),
             _number("dropout", "Dropout", "Share of activations set to zero in training: at least 0 and below 1."),
         ),
     ),
     FormGroup(
         title="Learning rate",
         fields=(
-            _choice(
-                "schedule",
-                "Schedule",
-                "How the learning rate rises and falls.",
-                {key: kind.label for key, kind in SCHEDULES.items()},
-            ),
+            _choice("schedule", "Schedule", "How the learning rate rises and falls.", SCHEDULE_NAMES),
             _count("warmup", "Warmup", "Updates in which the learning rate rises to its peak."),
             _number(
                 "peak_learning_rate",
                 "Peak",
-                "The largest learning rate; empty takes the article's, (width x warmup)^-0.5, with inverse square root.",
+                "The largest learning rate; empty takes the article's, (width x warmup)^-0.5, where it has one.",
             ),
             _number("weight_decay", "Weight decay", "How fast AdamW draws matrices towards zero."),
             _number("clip", "Clip norm", "Gradients longer than this are shortened to it; empty leaves them."),
@@ -96,7 +124,7 @@ FORM: Final[tuple[FormGroup, ...]] = (
         title="Machine",
         fields=(
             _choice("device", "Device", "Where the training runs.", {"cpu": "CPU"}),
-            _choice("precision", "Precision", "Number format of the forward pass.", PRECISIONS),
+            _choice("precision", "Precision", "Number format of the forward pass.", _PRECISIONS),
         ),
     ),
 )
@@ -110,7 +138,7 @@ def device_choices(options: TrainingOptions) -> tuple[tuple[str, str], ...]:
 def precision_choices(options: TrainingOptions, device: str) -> tuple[tuple[str, str], ...]:
     """The precisions that device can train in."""
     found = next((one.precisions for one in options.devices if one.key == device), ())
-    return tuple((name, PRECISIONS[name]) for name in found)
+    return tuple((name, _PRECISIONS[name]) for name in found)
 
 
 def field_errors(draft: TrainingDraft) -> dict[str, str]:
@@ -120,13 +148,12 @@ def field_errors(draft: TrainingDraft) -> dict[str, str]:
 
 def field_hints(draft: TrainingDraft) -> dict[str, str]:
     """A remark at a field."""
-    values, hints = draft.values, {}
+    values = draft.values
+    hints = {name: meanings.get(values[name], "") for name, meanings in _MEANINGS.items()}
     if not schedule_problem(values):
         hints["peak_learning_rate"] = f"peak {peak_rate(values):.3g} after {max(values['warmup'], 1)} updates"
-    if values["task"] in TASKS:
-        hints["task"] = TASKS[values["task"]].summary
     if values["precision"] == "fp16" and values["device"] == "cpu":
-        hints["precision"] = "slow on a CPU: to watch the loss scale"
+        hints["precision"] = "slow on a CPU; shows loss scaling"
     return hints
 
 

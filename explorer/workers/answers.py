@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from core_model.cancel import CancelToken, Progress
-from core_model.results import read_only
-from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer
+from core_model.results import PositionEncoding, read_only
+from explorer.figures.queries import FigureQuery, PreviewQuery, TableQuery
+from explorer.state.answers import DeviceOption, HeadsAnswer, InspectorAnswer, MatrixAnswer, TrainingOptions
 from explorer.state.app_state import OpenedModel, Tokens, TraceFacts
 from explorer.state.queries import (
     AnyQuery,
@@ -17,9 +18,12 @@ from explorer.state.queries import (
     MatrixQuery,
     ModelCardQuery,
     OpenQuery,
+    PositionsQuery,
     TokensQuery,
     TraceQuery,
+    TrainingOptionsQuery,
 )
+from explorer.workers.exports import answer_figure, answer_preview, answer_table
 
 if TYPE_CHECKING:
     from core_model.tokenize import Encoding
@@ -96,6 +100,27 @@ def _inspector(engine: Engine, query: InspectorQuery, cancel: CancelToken, progr
     )
 
 
+def _positions(engine: Engine, query: PositionsQuery, cancel: CancelToken, progress: Progress) -> PositionEncoding:
+    from core_model.analysis.positions import position_encoding
+
+    model = engine.model(query.source, cancel, progress)
+    return position_encoding(model, query.stack, query.layer, query.n_positions)
+
+
+def _training_options(
+    engine: Engine, query: TrainingOptionsQuery, cancel: CancelToken, progress: Progress
+) -> TrainingOptions:
+    from core_model.device import devices, resolve_device
+    from core_model.training.precision import precisions
+
+    return TrainingOptions(
+        devices=tuple(
+            DeviceOption(key=one.key, label=one.label, precisions=precisions(resolve_device(one.key)))
+            for one in devices()
+        )
+    )
+
+
 ANSWERS: dict[type[AnyQuery], AnswerFunction] = {
     OpenQuery: _open,
     ModelCardQuery: _open,
@@ -104,4 +129,9 @@ ANSWERS: dict[type[AnyQuery], AnswerFunction] = {
     HeadsQuery: _heads,
     MatrixQuery: _matrix,
     InspectorQuery: _inspector,
+    PositionsQuery: _positions,
+    TrainingOptionsQuery: _training_options,
+    PreviewQuery: answer_preview,
+    FigureQuery: answer_figure,
+    TableQuery: answer_table,
 }

@@ -127,6 +127,8 @@ def test_probe_is_what_run_trace_computes_of_the_same_model(task):
     for site, seen in last.probe.sites.items():
         n_layers, n_heads, n_queries, n_keys = trace.shape(site)
         assert seen.weights.shape == (n_layers, n_heads, n_queries, n_keys)
+        is_causal = site == "decoder.self"
+        assert (seen.masked == (np.triu(np.ones((n_queries, n_keys), bool), 1) if is_causal else False)).all()
         assert (len(seen.query_texts), len(seen.key_texts)) == (n_queries, n_keys)
         for layer in range(n_layers):
             for head in range(n_heads):

@@ -13,7 +13,7 @@ from core_model.checkpoint import native, open_checkpoint
 from core_model.errors import Cancelled, TrainingError
 from core_model.trace import run_trace
 from core_model.training.control import TrainControl
-from core_model.training.runs import Run
+from core_model.training.runs import Run, next_run_folder
 from core_model.training.settings import TrainingSettings
 
 SMALL = TrainingSettings(
@@ -159,3 +159,9 @@ def test_a_disk_without_room_is_refused_before_training(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1000))
     with pytest.raises(TrainingError, match=r"has 0 MiB free.*takes 1 MiB"):
         Run(SMALL, tmp_path / "run")
+
+
+def test_runs_are_numbered_from_one_and_a_number_in_use_is_passed_over(tmp_path):
+    assert next_run_folder(tmp_path / "new", "sort") == tmp_path / "new" / "sort-1"
+    (tmp_path / "sort-1").mkdir()
+    assert next_run_folder(tmp_path, "sort") == tmp_path / "sort-2"

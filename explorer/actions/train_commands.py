@@ -1,0 +1,89 @@
+"""Train: start, hold, end, look."""
+
+from __future__ import annotations
+
+from explorer.actions.command import Command
+from explorer.actions.desk import Desk
+from explorer.state.training_moves import open_run
+
+
+def _can_start(desk: Desk) -> bool:
+    return not desk.state.training.is_busy and not desk.state.draft.problems
+
+
+def _can_hold(desk: Desk) -> bool:
+    return desk.state.training.phase in ("running", "paused")
+
+
+def _pause(desk: Desk) -> None:
+    if desk.state.training.phase == "paused":
+        desk.trainer.resume()
+    else:
+        desk.trainer.pause()
+
+
+TRAIN_COMMANDS = (
+    Command(
+        key="train_start",
+        title="Start training",
+        menu="Train",
+        group="run",
+        shortcut="Ctrl+Return",
+        icon="train",
+        tooltip="Train a small model with the settings of the form.",
+        run=lambda desk: desk.trainer.start(),
+        is_enabled=_can_start,
+    ),
+    Command(
+        key="train_pause",
+        title="Pause or resume",
+        menu="Train",
+        group="run",
+        shortcut="Space",
+        icon="pause",
+        tooltip="Hold the training before its next update, or let it go on.",
+        run=_pause,
+        is_enabled=_can_hold,
+        is_checked=lambda desk: desk.state.training.phase == "paused",
+    ),
+    Command(
+        key="train_step",
+        title="One step",
+        menu="Train",
+        group="run",
+        shortcut="N",
+        icon="step",
+        tooltip="Make one update, then hold the training.",
+        run=lambda desk: desk.trainer.step(),
+        is_enabled=_can_hold,
+    ),
+    Command(
+        key="train_stop",
+        title="Stop training",
+        menu="Train",
+        group="run",
+        icon="stop",
+        tooltip="End the training; what it has learned is saved.",
+        run=lambda desk: desk.trainer.stop(),
+        is_enabled=lambda desk: desk.state.training.is_busy and desk.state.training.phase != "stopping",
+    ),
+    Command(
+        key="train_save",
+        title="Save again",
+        menu="Train",
+        group="result",
+        tooltip="Try once more to save a training that could not be saved.",
+        run=lambda desk: desk.trainer.save_again(),
+        is_enabled=lambda desk: desk.trainer.can_save_again,
+    ),
+    Command(
+        key="train_open",
+        title="Open the trained model",
+        menu="Train",
+        group="result",
+        icon="model",
+        tooltip="Look at the attention of the model as it was saved last.",
+        run=lambda desk: desk.store.apply(open_run),
+        is_enabled=lambda desk: desk.state.training.saved_step is not None,
+    ),
+)

@@ -1,0 +1,187 @@
+"""A training as it runs: curves on the left, the attention on the watched example on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt, Slot
+from PySide6.QtGui import QPalette, QShowEvent
+from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QSplitter, QToolButton, QVBoxLayout, QWidget
+
+from core_model.sites import ATTENTION_SITES
+from core_model.training.events import ProbeAttention
+from explorer.panels.panel import Panel
+from explorer.plots.curves import CurvePlot
+from explorer.plots.heatmap import HeatmapPlot
+from explorer.plots.mosaic import HeadMosaic
+from explorer.state.app_state import AppState
+from explorer.state.training import TrainingSnapshot, WatchedHead
+from explorer.state.training_moves import watch_head
+from explorer.theme.icons import icon
+from explorer.theme.manager import ThemeManager
+from explorer.theme.metrics import ICON, SPACE_3, SPACE_4
+from explorer.viewmodels.training import CURVES, probe_heads_picture, probe_picture, settled, training_line
+from explorer.widgets.elided_label import ElidedLabel
+from explorer.widgets.head_picker import HeadPicker
+from explorer.widgets.progress_line import ProgressTrack
+
+_COLUMNS = 2
+_roles = QPalette.ColorRole
+
+
+class ProgressPanel(Panel):
+    """Told every piece of news; draws while it is on screen, the attention only when it was measured anew."""
+
+    def __init__(self, themes: ThemeManager) -> None:
+        super().__init__()
+        self._state = AppState()
+        self._snapshot: TrainingSnapshot | None = None
+        self._drawn: object = None
+        self._words = ElidedLabel(parent=self)
+        self._track = ProgressTrack(self)
+        self._curves = [CurvePlot(themes, self) for _ in CURVES]
+        self._matrix = HeatmapPlot(themes, self)
+        self._mosaic = HeadMosaic(themes, self)
+        self._mosaic.head_clicked.connect(self._on_head_picked)
+        self._build_controls()
+        splitter = QSplitter(Qt.Orientation.Horizontal, self)
+        splitter.setChildrenCollapsible(False)
+        splitter.addWidget(self._curve_grid())
+        splitter.addWidget(self._attention())
+        splitter.setSizes([500, 500])
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(SPACE_3, SPACE_3, SPACE_3, SPACE_3)
+        layout.setSpacing(SPACE_3)
+        layout.addLayout(self._line())
+        layout.addWidget(splitter, 1)
+
+    def controls(self) -> Sequence[QWidget]:
+        return self._pause, self._step, self._stop, self._site, self._heads
+
+    def show_state(self, state: AppState) -> None:
+        display_changed = state.display != self._state.display or state.watched != self._state.watched
+        self._state = state
+        phase = state.training.phase
+        if state.training.settings is None or phase == "starting":
+            self._snapshot = self._drawn = None
+        self._pause.setEnabled(phase in ("running", "paused"))
+        self._pause.setIcon(icon("play" if phase == "paused" else "pause"))
+        self._pause.setText(self.tr("Resume") if phase == "paused" else self.tr("Pause"))
+        self._step.setEnabled(phase in ("running", "paused"))
+        self._stop.setEnabled(state.training.is_busy and phase != "stopping")
+        if display_changed:
+            self._drawn = None
+        self._draw()
+
+    def show_training(self, snapshot: TrainingSnapshot) -> None:
+        self._snapshot = snapshot
+        self._draw()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self.isVisible():
+            return
+        line = training_line(self._state.training, self._snapshot)
+        self._words.set_text(line.text)
+        self._words.setForegroundRole(_roles.BrightText if line.is_problem else _roles.WindowText)
+        self._track.set_fraction(line.fraction)
+        for plot, picture_of in zip(self._curves, CURVES, strict=True):
+            picture = picture_of(self._snapshot) if self._snapshot else None
+            plot.set_picture(picture)
+            plot.setVisible(picture is not None)
+        probe = self._snapshot.probe if self._snapshot else None
+        if probe is not self._drawn:
+            self._drawn = probe
+            self._draw_probe(probe)
+
+    def _draw_probe(self, probe: ProbeAttention | None) -> None:
+        self._heads.setEnabled(probe is not None)
+        self._site.setVisible(probe is not None and len(probe.sites) > 1)
+        if probe is None:
+            self._matrix.set_picture(None)
+            self._mosaic.set_picture(None)
+            return
+        watched, display = settled(self._state.watched, probe), self._state.display
+        assert watched.site is not None
+        self._offer_sites(list(probe.sites), watched.site)
+        self._heads.set_sizes(*probe.sites[watched.site].weights.shape[:2])
+        self._heads.set_head(watched.layer, watched.head)
+        self._matrix.set_picture(probe_picture(probe, watched, display))
+        self._mosaic.set_picture(probe_heads_picture(probe, watched, display))
+        self._mosaic.set_selected_head((watched.layer, watched.head))
+
+    def _offer_sites(self, sites: list[str], chosen: str) -> None:
+        if sites != [self._site.itemData(index) for index in range(self._site.count())]:
+            self._site.clear()
+            for site in sites:
+                self._site.addItem(ATTENTION_SITES[site].capitalize(), site)
+        self._site.setCurrentIndex(self._site.findData(chosen))
+
+    def _build_controls(self) -> None:
+        self._pause = self._button("pause", self.tr("Pause"), self.tr("Hold or go on (Space)."), "train_pause")
+        self._step = self._button("step", self.tr("Step"), self.tr("One update, then hold (N)."), "train_step")
+        self._stop = self._button("stop", self.tr("Stop"), self.tr("End the training and save it."), "train_stop")
+        self._site = QComboBox()
+        self._site.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._site.setToolTip(self.tr("Attention site: which tokens look at which."))
+        self._site.activated.connect(self._on_site_activated)
+        self._heads = HeadPicker()
+        self._heads.setToolTip(self.tr("Layer and head whose attention is shown, counted from 0."))
+        self._heads.head_picked.connect(self._on_head_picked)
+
+    def _button(self, icon_name: str, text: str, tooltip: str, command: str) -> QToolButton:
+        button = QToolButton()
+        button.setIcon(icon(icon_name))
+        button.setIconSize(QSize(ICON, ICON))
+        button.setText(text)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setToolTip(tooltip)
+        button.setProperty("command", command)
+        button.clicked.connect(self._on_button_clicked)
+        return button
+
+    def _line(self) -> QHBoxLayout:
+        line = QHBoxLayout()
+        line.setSpacing(SPACE_3)
+        line.addWidget(self._words, 3)
+        line.addWidget(self._track, 2)
+        return line
+
+    def _curve_grid(self) -> QWidget:
+        page = QWidget(self)
+        grid = QGridLayout(page)
+        grid.setContentsMargins(0, 0, SPACE_4, 0)
+        grid.setHorizontalSpacing(SPACE_4)
+        grid.setVerticalSpacing(SPACE_3)
+        for number, plot in enumerate(self._curves):
+            grid.addWidget(plot, number // _COLUMNS, number % _COLUMNS)
+            grid.setColumnStretch(number % _COLUMNS, 1)
+            grid.setRowStretch(number // _COLUMNS, 1)
+        return page
+
+    def _attention(self) -> QWidget:
+        split = QSplitter(Qt.Orientation.Vertical, self)
+        split.setContentsMargins(SPACE_4, 0, 0, 0)
+        split.setChildrenCollapsible(False)
+        split.addWidget(self._matrix)
+        split.addWidget(self._mosaic)
+        split.setSizes([640, 360])
+        return split
+
+    @Slot()
+    def _on_button_clicked(self) -> None:
+        self.command_requested.emit(self.sender().property("command"))
+
+    @Slot(int)
+    def _on_site_activated(self, index: int) -> None:
+        watched = self._state.watched
+        self.noticed.emit(
+            watch_head(WatchedHead(site=self._site.itemData(index), layer=watched.layer, head=watched.head))
+        )
+
+    @Slot(int, int)
+    def _on_head_picked(self, layer: int, head: int) -> None:
+        self.noticed.emit(watch_head(WatchedHead(site=self._state.watched.site, layer=layer, head=head)))

@@ -1,0 +1,119 @@
+"""The thread that trains: at most one training at a time, which tells its phases and leaves its numbers to be read."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core_model.cancel import CancelToken
+from core_model.errors import CoreError
+from core_model.training.control import TrainControl
+from core_model.training.settings import TrainingSettings
+from explorer.state.training import TrainingSnapshot
+from explorer.workers.training_log import TrainingLog
+
+if TYPE_CHECKING:
+    from core_model.training.runs import Run
+
+
+class TrainingThread:
+    """Started, held, ended from the UI thread; works and calls `report` on its own.
+
+    `report` gets fields of TrainingFacts by name whenever they change. Threads are never terminated: closing stops the
+    training at its next update, which saves it, and waits.
+    """
+
+    def __init__(self, report: Callable[[dict[str, Any]], None]) -> None:
+        self._report = report
+        self._thread: threading.Thread | None = None
+        self._log: TrainingLog | None = None
+        self._run: Run | None = None
+        self._is_closing = False
+        self.control = TrainControl()
+
+    @property
+    def can_save_again(self) -> bool:
+        """Whether there is a run that could not be saved."""
+        return self._run is not None and not self.is_busy
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a training or a save is under way."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, settings: TrainingSettings, runs: Path) -> None:
+        """Train with these settings into the next free folder of `runs`."""
+        assert not self.is_busy, "one training at a time"
+        self.control, self._run = TrainControl(), None
+        self._log = TrainingLog(settings)
+        self._work_on(lambda: self._train(settings, runs))
+
+    def save_again(self) -> None:
+        """Try to save once more what could not be saved."""
+        assert self.can_save_again, "there is nothing to save"
+        self._work_on(self._save)
+
+    def snapshot(self, seen: TrainingSnapshot | None) -> TrainingSnapshot | None:
+        """The numbers so far; None when there is nothing newer than `seen`."""
+        if self._log is None or self._log.last is (seen.last if seen else None):
+            return None
+        return self._log.snapshot()
+
+    def close(self, timeout: float) -> bool:
+        """Stop, save and wait; False when it was still busy after `timeout` seconds."""
+        self._is_closing = True
+        self.control.stop()
+        if self._thread is None:
+            return True
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _work_on(self, work: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=self._guarded, args=(work,), name="training", daemon=True)
+        self._thread.start()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Whatever happens is told."""
+        try:
+            work()
+        except CoreError as error:
+            self._tell(phase="failed", problem=str(error), details=traceback.format_exc())
+        except Exception as error:
+            self._tell(phase="failed", problem=f"{type(error).__name__}: {error}", details=traceback.format_exc())
+
+    def _train(self, settings: TrainingSettings, runs: Path) -> None:
+        from core_model.training.runs import Run, next_run_folder
+
+        run = self._run = Run(settings, next_run_folder(runs, settings.task))
+        data = run.training.data
+        self._tell(
+            phase="running",
+            run=run.folder,
+            text=data.tokenizer.decode(data.probe.ids),
+            target=data.tokenizer.decode(data.probe.decoder_ids or ()),
+        )
+        assert self._log is not None
+        known = run.saved_step, run.training.n_threads
+        for event in run.events(cancel=CancelToken(), control=self.control):
+            self._log.append(event)
+            if known != (run.saved_step, run.training.n_threads):
+                known = run.saved_step, run.training.n_threads
+                self._tell()
+        self._tell(phase="finished")
+        self._run = None
+
+    def _save(self) -> None:
+        assert self._run is not None
+        self._run.save()
+        self._tell(phase="finished", problem="")
+        self._run = None
+
+    def _tell(self, **facts: Any) -> None:
+        if self._is_closing:
+            return
+        if self._run is not None:
+            facts |= {"saved_step": self._run.saved_step, "n_threads": self._run.training.n_threads}
+        self._report(facts)
