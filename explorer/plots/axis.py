@@ -3,7 +3,7 @@
 from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer.plots.ticks import index_step
@@ -16,6 +16,9 @@ from explorer.theme.token_text import token_text
 
 _LONGEST = 14
 """Characters of a label before it is cut."""
+_FONT_SCALE = 0.92
+_SMALLEST = 0.72
+"""Share of the full size down to which labels shrink before they thin out."""
 _DENSEST_TOKENS = 2
 """Tokens are written while at least every second one fits."""
 _SAMPLE = 2000
@@ -73,17 +76,18 @@ class TokenAxis(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         self._paint_title(painter)
-        painter.setFont(self._font)
         always = [index for index in (self._hovered, self._marked) if index is not None and self._is_visible(index)]
+        painter.setFont(self._regular_font())
         for index in self._regular_indices():
             if all(abs(index - other) * self._density() >= self._metrics.height() for other in always):
                 self._paint_label(painter, index, self._theme.text_muted)
+        painter.setFont(self._font)
         for index in dict.fromkeys(always):
             self._paint_label(painter, index, self._theme[self._role], is_marked=True)
         painter.end()
 
     def _read_fonts(self) -> None:
-        self._font = token_font(0.92)
+        self._font = token_font(_FONT_SCALE)
         self._metrics = QFontMetricsF(self._font)
         self._title_font = caption_font()
 
@@ -106,12 +110,20 @@ class TokenAxis(QWidget):
     def _are_indices_lying(self) -> bool:
         return not self._labels and not self._is_left
 
+    def _token_step(self) -> int:
+        return index_step(self._density(), _SMALLEST * self._metrics.height())
+
     def _shows_tokens(self) -> bool:
-        return bool(self._labels) and index_step(self._density(), self._metrics.height()) <= _DENSEST_TOKENS
+        return bool(self._labels) and self._token_step() <= _DENSEST_TOKENS
+
+    def _regular_font(self) -> QFont:
+        """Full size, or as small as lets every token stand in its row."""
+        if self._shows_tokens() and self._token_step() == 1:
+            return token_font(_FONT_SCALE * min(1.0, self._density() / self._metrics.height()))
+        return self._font
 
     def _regular_indices(self) -> range:
-        gap = self._metrics.height() if self._shows_tokens() else _INDEX_GAP
-        step = index_step(self._density(), gap)
+        step = self._token_step() if self._shows_tokens() else index_step(self._density(), _INDEX_GAP)
         first = -(-int(max(0.0, self._span[0])) // step) * step
         last = min(self._size, int(self._span[1]) + 1)
         return range(first, last, step)
@@ -135,7 +147,8 @@ class TokenAxis(QWidget):
             return
         is_token = bool(self._labels) and (is_marked or self._shows_tokens())
         label = self._labels[index] if is_token else str(index)
-        size = QSizeF(token_width(self._metrics, label, _LONGEST), self._metrics.height())
+        metrics = QFontMetricsF(painter.font())
+        size = QSizeF(token_width(metrics, label, _LONGEST), metrics.height())
         painter.save()
         if self._is_left:
             top = min(max(0.0, center - size.height() / 2), self._length() - size.height())
@@ -148,7 +161,7 @@ class TokenAxis(QWidget):
             painter.rotate(-90)
         if is_marked:
             self._paint_mark(painter, size)
-        baseline = QPointF(0, self._metrics.ascent())
+        baseline = QPointF(0, metrics.ascent())
         painter.setPen(QColor(color))
         if is_token:
             dimmed = QColor(self._theme.text_disabled)

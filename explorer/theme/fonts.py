@@ -1,8 +1,9 @@
-"""The few fonts: the system's own in two sizes, and a fixed-width one for tokens."""
+"""The few fonts: the system's own in three sizes, and a fixed-width one for tokens."""
 
 from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
 
 _CAPTION_SCALE = 0.88
+_TITLE_SCALE = 1.1
 
 
 def body_font() -> QFont:
@@ -16,8 +17,15 @@ def caption_font() -> QFont:
     return _scaled(body_font(), _CAPTION_SCALE)
 
 
+def title_font() -> QFont:
+    """One size up, heavier: panel titles."""
+    font = _scaled(body_font(), _TITLE_SCALE)
+    font.setWeight(QFont.Weight.DemiBold)
+    return font
+
+
 def heading_font() -> QFont:
-    """Body size, heavier: panel titles."""
+    """Body size, heavier: what a plot or a section shows."""
     font = body_font()
     font.setWeight(QFont.Weight.DemiBold)
     return font

@@ -4,7 +4,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QAction, QPalette
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from explorer.theme.fonts import heading_font
+from explorer.theme.fonts import title_font
 from explorer.theme.icons import icon
 from explorer.theme.metrics import ICON, SPACE_1, SPACE_2, SPACE_3, TITLE_ROW
 from explorer.widgets.elided_label import ElidedLabel
@@ -18,7 +18,7 @@ class PanelFrame(QWidget):
         self.setBackgroundRole(QPalette.ColorRole.Base)
         self.setAutoFillBackground(True)
         self._title = ElidedLabel(title, self)
-        self._title.setFont(heading_font())
+        self._title.setFont(title_font())
         self._title.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self._menu = QMenu(self)
         self._more = QToolButton(self)

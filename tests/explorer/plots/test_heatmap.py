@@ -306,3 +306,14 @@ def test_hairlines_part_exact_cells_and_never_a_pooled_one(plot):
         plot.set_picture(picture)
         corner = plot._canvas.frame.pixels((1, 2), (1, 2)).topLeft()
         assert pixel(plot._canvas, QPoint(round(corner.x()), round(corner.y()) + 20)).name() == border
+
+
+def test_labels_shrink_before_they_thin_out(plot):
+    """A sentence that nearly fits keeps every word."""
+    axis = plot._row_axis
+    full = axis._metrics.height()
+    plot.set_picture(heatmap(np.eye(30), row_labels=("t",) * 30))
+    for pitch, step, scale in ((2.0, 1, 1.0), (0.8, 1, 0.8), (0.6, 2, 1.0)):
+        axis.resize(axis.width(), round(30 * pitch * full))
+        assert axis._regular_indices().step == step
+        assert axis._regular_font().pointSizeF() == pytest.approx(scale * axis._font.pointSizeF(), rel=0.05)
