@@ -6,12 +6,16 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from explorer.figures.data import estimated_bytes
+import numpy as np
+
+from core_model.cancel import CancelToken
+from explorer.figures.data import FACTS, AttentionTable, csv_text, estimated_bytes
 from explorer.figures.files import DATA_FORMATS, format_of
 from explorer.figures.queries import FigureQuery, TableQuery
 from explorer.figures.spec import FigureOptions, FigureSpec, Provenance
+from explorer.state.app_state import AppState
 from explorer.state.export import ExportChoices, FormatName
-from explorer.state.queries import TraceQuery
+from explorer.state.queries import TraceQuery, traced
 from explorer.viewmodels.records import BoolArray, FloatArray, HeatmapPicture, Span
 from explorer.viewmodels.sizes import bytes_text
 
@@ -19,8 +23,8 @@ FORMAT_LABELS: dict[FormatName, tuple[str, str]] = {
     "svg": ("SVG", "Vector figure; text stays text."),
     "pdf": ("PDF", "Vector figure with its fonts."),
     "png": ("PNG", "Pixels, as fine as chosen."),
-    "csv": ("CSV", "Exact weights for spreadsheets; masked cells are empty."),
-    "npz": ("NPZ", "Exact weights, mask and tokens for numpy."),
+    "csv": ("CSV", "Exact weights; masked cells are empty."),
+    "npz": ("NPZ", "Exact weights and mask for numpy."),
 }
 """Title of each format and what it is."""
 
@@ -33,6 +37,8 @@ WIDTH_PRESETS: tuple[tuple[str, float], ...] = (
 
 CLIPBOARD_CELLS = 1_000_000
 """More are a matter for a file."""
+_GLIMPSE = 24, 8
+"""Rows and columns of a CSV that are shown before it is written."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,11 +95,38 @@ class ExportSource:
             words += f", about {bytes_text(estimated_bytes((n_rows, n_cols), choices.format))}"
         return words
 
+    def glimpse(self, choices: ExportChoices) -> str:
+        """The first lines of a CSV, or what an NPZ holds; the numbers of a pooled picture are not known yet."""
+        picture = self.picture(choices)
+        n_rows, n_cols = _extent(picture)
+        if choices.format == "npz":
+            arrays = (("attention", f"float32 [{n_rows}, {n_cols}]"), ("masked", f"bool [{n_rows}, {n_cols}]"))
+            tokens = (("query_tokens", f"text [{n_rows}]"), ("key_tokens", f"text [{n_cols}]"))
+            facts = tuple((name, str(getattr(self.provenance, name))[:40]) for name in FACTS)
+            return "\n".join(f"{name:14}{value}" for name, value in (*arrays, *tokens, *facts))
+        if picture.weights is None or picture.values.shape != (n_rows, n_cols):
+            return self.summary(choices)
+        return csv_text(_first_cells(self.provenance, picture, picture.weights), CancelToken(), _unheard)
+
     def file_name(self, choices: ExportChoices) -> str:
         """A name that says which head it is, made of characters that every file system takes."""
         source = self.provenance
         plain = re.sub(r"[^\w.-]+", "-", f"{source.model} {source.site} L{source.layer} H{source.head}").strip("-.")
         return f"{plain}.{choices.format}"
+
+
+def export_source(state: AppState, whole: HeatmapPicture, tile: HeatmapPicture | None) -> ExportSource | None:
+    """What can be exported of the matrix on screen: `whole`, and `tile` where an exact part lies over it.
+
+    None while the picture is not that of the model and text asked for last.
+    """
+    model, chosen, trace = state.current_model, state.selection, traced(state)
+    if model is None or chosen.site is None or trace is None:
+        return None
+    port = state.viewport
+    on_screen = tile or (part_on_screen(whole, port.rows, port.cols) if port else whole)
+    provenance = Provenance.of(model.info, state.inputs, site=chosen.site, layer=chosen.layer, head=chosen.head)
+    return ExportSource(whole=whole, on_screen=on_screen, provenance=provenance, trace=trace)
 
 
 def part_on_screen(whole: HeatmapPicture, rows: Span, cols: Span) -> HeatmapPicture:
@@ -116,6 +149,25 @@ def part_on_screen(whole: HeatmapPicture, rows: Span, cols: Span) -> HeatmapPict
 
 def _cut(cells: BoolArray | FloatArray | None, part: tuple[slice, slice]):
     return None if cells is None else cells[part]
+
+
+def _first_cells(source: Provenance, picture: HeatmapPicture, weights: FloatArray) -> AttentionTable:
+    rows = picture.rows[0], min(picture.rows[1], picture.rows[0] + _GLIMPSE[0])
+    cols = picture.cols[0], min(picture.cols[1], picture.cols[0] + _GLIMPSE[1])
+    part = slice(rows[1] - rows[0]), slice(cols[1] - cols[0])
+    masked = np.zeros(weights.shape, dtype=bool) if picture.masked is None else picture.masked
+    return AttentionTable(
+        provenance=source,
+        rows=rows,
+        cols=cols,
+        query_tokens=picture.row_labels[slice(*rows)],
+        key_tokens=picture.col_labels[slice(*cols)],
+        read=lambda start, stop: (weights[part].astype(np.float32), masked[part]),
+    )
+
+
+def _unheard(fraction: float) -> None:
+    """Nobody waits for this."""
 
 
 def _extent(picture: HeatmapPicture) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from core_model.results import ModelInfo
 from core_model.sites import ATTENTION_SITES
 from explorer.figures.files import ExportError
+from explorer.state.app_state import InputText
 from explorer.theme.token_text import token_text
 from explorer.viewmodels.records import COLORMAPS, HeatmapPicture, Span
 
@@ -35,8 +36,8 @@ class Provenance:
     """What the decoder was given, where there are two texts."""
 
     @classmethod
-    def of(cls, info: ModelInfo, *, site: str, layer: int, head: int, text: str, target: str = "") -> Provenance:
-        """The provenance of one head of an opened checkpoint, over one text."""
+    def of(cls, info: ModelInfo, inputs: InputText, *, site: str, layer: int, head: int) -> Provenance:
+        """The provenance of one head of an opened checkpoint, over one text or pair of texts."""
         return cls(
             model=info.name,
             family=info.family or "unknown family",
@@ -45,8 +46,8 @@ class Provenance:
             head=head,
             dtype=info.dtype,
             sha256=info.sha256,
-            text=text,
-            target=target,
+            text=" / ".join(text for text in (inputs.text, inputs.pair) if text),
+            target=inputs.target,
         )
 
     @property

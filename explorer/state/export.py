@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from explorer.state.app_state import ColormapName
-
 FormatName: TypeAlias = Literal["svg", "pdf", "png", "csv", "npz"]
 
 
@@ -18,7 +16,7 @@ class ExportChoices:
     width_mm: float = 85.0
     dpi: int = 300
     font_size: float = 7.0
-    colormap: ColormapName | None = None
+    colormap: Literal["viridis", "cividis", "magma", "grey"] | None = None
     """None: as on screen."""
     labels: bool = True
     caption: bool = True

@@ -107,14 +107,8 @@ def _provenance(opened: OpenedModel, arguments: argparse.Namespace, inputs: Inpu
     info = opened.info
     if not info.sites:
         raise TraceError(info.refusal or f"{info.name} has no attention that can be computed")
-    return Provenance.of(
-        info,
-        site=arguments.site or info.sites[0].site,
-        layer=arguments.layer,
-        head=arguments.head,
-        text=" / ".join(part for part in (inputs.text, inputs.pair) if part),
-        target=inputs.target,
-    )
+    site = arguments.site or info.sites[0].site
+    return Provenance.of(info, inputs, site=site, layer=arguments.layer, head=arguments.head)
 
 
 def _write_figure(

@@ -1,0 +1,177 @@
+"""screenshot: the real window, drawn without a display, as a PNG."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from core_model.errors import CoreError
+from explorer.figures.files import ExportError, whole_file
+from explorer.state.app_state import ColormapName, InputText, LayoutName, ScaleName, Selection
+from explorer.state.moves import open_source
+from explorer.state.queries import matrix_query
+
+if TYPE_CHECKING:
+    from explorer.app import Explorer
+    from explorer.panels.panel import PanelSpec
+    from explorer.state.app_state import Notice
+
+BUG = 1
+ALIASES = {"attention": "matrix"}
+_SETTLE_MS = 150
+"""Plots gather what changes within a frame and ask for their exact part after it."""
+
+_EPILOG = """\
+Without --open the bundled sample is shown. Nothing is remembered: neither settings nor recent files change.
+
+examples:
+  transformer-explorer screenshot --open ./gpt2 --text "The cat sat" --panel attention --out window.png
+  transformer-explorer screenshot --layout train --theme dark --size 1280x800 --scale 2 --out train.png
+"""
+
+
+class ScreenshotError(CoreError):
+    """The window cannot be brought to show what was asked for."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Draw the window into a PNG, without a display."
+    parser.epilog = _EPILOG
+    parser.usage = "%(prog)s --out FILE.png [options]"
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.png", help="the file to write")
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--open", type=Path, dest="path", metavar="PATH", help="a checkpoint")
+    shown.add_argument("--text", default="", help="what the model reads")
+    shown.add_argument("--pair", default="", help="second text of a pair (BERT)")
+    shown.add_argument("--target", default="", help="what the decoder writes (encoder-decoder models)")
+    shown.add_argument("--site", help="encoder.self, decoder.self or decoder.cross")
+    shown.add_argument("--layer", type=int, default=0, metavar="L", help="counted from 0")
+    shown.add_argument("--head", type=int, default=0, metavar="H", help="counted from 0")
+    shown.add_argument("--attention-scale", choices=get_args(ScaleName), default="linear", help="default: linear")
+    shown.add_argument("--colormap", choices=get_args(ColormapName), default="viridis", help="default: viridis")
+    window = parser.add_argument_group("the window")
+    window.add_argument("--panel", help="panel to bring to the front: attention, heads, positions, train, ...")
+    window.add_argument("--layout", choices=get_args(LayoutName), help="default: one that has the panel")
+    window.add_argument("--size", type=_size, default=(1600, 1000), metavar="WxH", help="default: 1600x1000")
+    window.add_argument("--scale", type=float, default=1.0, metavar="S", help="pixels of the PNG to one of --size")
+    window.add_argument("--theme", choices=("light", "dark"), default="light", help="default: light")
+    window.add_argument("--patience", type=float, default=120.0, metavar="SECONDS", help="longest wait (default: 120)")
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.partition("x")
+    if not (width.isdigit() and height.isdigit() and 0 < int(width) <= 16384 and 0 < int(height) <= 16384):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size like 1600x1000")
+    return int(width), int(height)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.out.suffix.lower() != ".png":
+        raise ExportError(f"{arguments.out.name!r} must end in .png")
+    if not 0.5 <= arguments.scale <= 4:
+        raise ExportError(f"The scale is {arguments.scale:g}: choose from 0.5 to 4.")
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    os.environ["QT_SCALE_FACTOR"] = f"{arguments.scale:g}"
+    from explorer.app import build, make_application  # Qt, after the environment is set
+    from explorer.collector import Collector
+    from explorer.faults import FaultHooks
+    from explorer.settings.schema import Settings
+
+    spec = _panel(arguments.panel) if arguments.panel else None
+    application = make_application(sys.argv[:1])
+    settings = Settings(
+        theme=arguments.theme,
+        layout=arguments.layout or (spec.layouts[0] if spec and spec.layouts else "explore"),
+        scale=arguments.attention_scale,
+        colormap=arguments.colormap,
+    )
+    faults: list[Notice] = []
+    hooks, collector = FaultHooks(faults.append), Collector()
+    explorer = build(application, settings)
+    try:
+        content = _grab(explorer, arguments, spec)
+    finally:
+        explorer.close()
+        collector.close()
+        hooks.remove()
+    for fault in faults:
+        print(fault.details or fault.text, file=sys.stderr)
+    with whole_file(arguments.out) as file:
+        file.write(content)
+    print(f"{arguments.out}: {arguments.size[0]} x {arguments.size[1]} at scale {arguments.scale:g}")
+    return BUG if faults else 0
+
+
+def _panel(name: str) -> PanelSpec:
+    """The panel of that name. Raises ScreenshotError naming those there are."""
+    from explorer.panels.registry import PANELS
+
+    panels = {spec.key: spec for spec in PANELS}
+    key = ALIASES.get(name, name)
+    if key not in panels:
+        raise ScreenshotError(f"There is no panel {name!r}: choose one of {', '.join([*ALIASES, *panels])}.")
+    return panels[key]
+
+
+def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | None) -> bytes:
+    """The PNG of the window once everything in it is drawn."""
+    window = explorer.window
+    window.resize(*arguments.size)
+    window.show()
+    if spec:
+        window.show_panel(spec.key)
+    if arguments.path is None:
+        explorer.start()
+    else:
+        _open(explorer, arguments)
+    for _ in range(2):  # what is drawn first asks for its exact part
+        if not explorer.wait_until_idle(arguments.patience):
+            raise ScreenshotError(f"The window was still busy after {arguments.patience:g} s: raise --patience.")
+        _let_time_pass(_SETTLE_MS)
+    if arguments.path is not None:
+        _check_shown(explorer, arguments)
+    return _png(window)
+
+
+def _open(explorer: Explorer, arguments: argparse.Namespace) -> None:
+    inputs = InputText(text=arguments.text, pair=arguments.pair, target=arguments.target)
+    selection = Selection(site=arguments.site, layer=arguments.layer, head=arguments.head)
+    explorer.store.settle(open_source(arguments.path, inputs=inputs, selection=selection))
+    explorer.controller.start()
+
+
+def _check_shown(explorer: Explorer, arguments: argparse.Namespace) -> None:
+    """Raise what stood in the way, or ScreenshotError when another head is on screen than was asked for."""
+    if problem := explorer.controller.problem:
+        raise ScreenshotError(f"{problem.what}: {problem.message}")
+    query = matrix_query(explorer.store.state)
+    if query is None:
+        return
+    asked = (arguments.site or query.site, arguments.layer, arguments.head)
+    if (query.site, query.layer, query.head) != asked:
+        raise ScreenshotError(
+            f"There is no {asked[0]} layer {asked[1]} head {asked[2]} in this model; "
+            f"'inspect {arguments.path}' lists its attention sites."
+        )
+
+
+def _let_time_pass(milliseconds: int) -> None:
+    from PySide6.QtCore import QEventLoop, QTimer
+
+    loop = QEventLoop()
+    QTimer.singleShot(milliseconds, loop.quit)
+    loop.exec()
+
+
+def _png(window: object) -> bytes:
+    from PySide6.QtCore import QBuffer, QIODevice
+    from PySide6.QtWidgets import QWidget
+
+    assert isinstance(window, QWidget)
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    window.grab().save(buffer, "PNG")
+    return bytes(buffer.data().data())
