@@ -44,6 +44,22 @@ class Presenter(Protocol):
     def show_problem(self, problem: Problem) -> None:
         """Why there is no answer."""
 
+    def show_blocked(self, problem: Problem) -> None:
+        """Why nothing can be asked: the model or the text that all panels stand on."""
+
+
+class Recipient(Protocol):
+    """Who gave an order and waits for what comes of it."""
+
+    def show_progress(self, fraction: float | None) -> None:
+        """How far the work is."""
+
+    def show_result(self, result: Any) -> None:
+        """The answer; the last call."""
+
+    def show_problem(self, problem: Problem) -> None:
+        """Why there is no answer; the last call."""
+
 
 @dataclass(kw_only=True)
 class _Slot:
@@ -83,6 +99,7 @@ class Controller(QObject):
         self._lanes = lanes
         self._panels: dict[str, _Panel] = {}
         self._slots: dict[str, _Slot] = {slot: _Slot() for slot in FACTS}
+        self._orders: dict[str, tuple[AnyQuery, Recipient]] = {}
         self._answers: Lru[AnyQuery, object] = Lru(_ANSWER_BUDGET)
         self._is_running = False
         self._is_busy = False
@@ -94,7 +111,12 @@ class Controller(QObject):
     @property
     def is_idle(self) -> bool:
         """Whether the lanes run and every question that is asked has been answered."""
-        return self._is_running and not any(slot.is_waiting for slot in self._slots.values())
+        return self._is_running and not self._orders and not any(slot.is_waiting for slot in self._slots.values())
+
+    @property
+    def problem(self) -> Problem | None:
+        """What stands in the way of an answer; the first where there are several."""
+        return next((slot.problem for slot in self._slots.values() if slot.problem), None)
 
     def present(self, slot: str, ask: QueryFunction, presenter: Presenter) -> None:
         """Answer `ask` into `presenter` whenever it is visible. A hidden panel asks nothing."""
@@ -106,6 +128,18 @@ class Controller(QObject):
         if self._panels[slot].is_visible != is_visible:
             self._panels[slot].is_visible = is_visible
             self._ask_all()
+
+    def order(self, slot: str, query: AnyQuery, recipient: Recipient) -> None:
+        """Have a question answered once, whatever the state becomes. A newer order in the slot takes its place."""
+        self._orders[slot] = query, recipient
+        self._lanes[query.lane].submit(slot, query)
+        self._tell_all()
+
+    def withdraw(self, slot: str) -> None:
+        """The order in that slot is no longer wanted; its recipient hears nothing more."""
+        if order := self._orders.pop(slot, None):
+            self._lanes[order[0].lane].cancel(slot)
+            self._tell_all()
 
     def start(self) -> None:
         """Start the lanes and ask what the state wants by now."""
@@ -119,7 +153,10 @@ class Controller(QObject):
         for name, slot in self._slots.items():
             if slot.query is not None and slot.is_waiting:
                 self._lanes[slot.query.lane].cancel(name)
-                slot.result = Problem(what=slot.query.failed, message="Stopped.", is_cancelled=True)
+                slot.result = _stopped(slot.query)
+        for name, (query, recipient) in list(self._orders.items()):
+            self.withdraw(name)
+            recipient.show_problem(_stopped(query))
         self._tell_all()
 
     def retry(self) -> None:
@@ -164,20 +201,40 @@ class Controller(QObject):
 
     @Slot(object)
     def _on_bridge_arrived(self, outcome: Outcome) -> None:
+        if outcome.slot in self._slots:
+            self._settle_slot(outcome)
+        elif self._is_running:
+            self._settle_order(outcome)
+
+    def _settle_slot(self, outcome: Outcome) -> None:
         slot = self._slots[outcome.slot]
         if not self._is_running or not slot.is_waiting or outcome.query != slot.query:
             return
         slot.result = outcome.result
         if problem := slot.problem:
-            if problem.is_bug:
-                _LOG.error("%s while answering %s\n%s", problem.message, outcome.query, problem.details)
-                notice = Notice(severity="error", text=problem.message, details=problem.details)
-                self._store.settle(add_notice(notice))
+            self._report_bug(problem, outcome)
         else:
             self._answers.put(outcome.query, outcome.result, _weight(outcome.result))
             if outcome.slot in FACTS:
                 self._store.settle(_LEARN[outcome.slot](outcome.result))
         self._tell_all()
+
+    def _settle_order(self, outcome: Outcome) -> None:
+        query, recipient = self._orders.get(outcome.slot, (None, None))
+        if recipient is None or outcome.query != query:
+            return
+        del self._orders[outcome.slot]
+        if isinstance(outcome.result, Problem):
+            self._report_bug(outcome.result, outcome)
+            recipient.show_problem(outcome.result)
+        else:
+            recipient.show_result(outcome.result)
+        self._tell_all()
+
+    def _report_bug(self, problem: Problem, outcome: Outcome) -> None:
+        if problem.is_bug:
+            _LOG.error("%s while answering %s\n%s", problem.message, outcome.query, problem.details)
+            self._store.settle(add_notice(Notice(severity="error", text=problem.message, details=problem.details)))
 
     def _tell_all(self) -> None:
         facts = [self._slots[name] for name in FACTS]
@@ -196,9 +253,10 @@ class Controller(QObject):
             self.idle_changed.emit(self.is_idle)
 
     def _tell(self, slot: _Slot, presenter: Presenter, blocked: Problem | None, is_awaited: bool) -> None:
-        problem = slot.problem or (blocked if slot.query is None else None)
-        if problem:
-            presenter.show_problem(problem)
+        if slot.problem:
+            presenter.show_problem(slot.problem)
+        elif blocked and slot.query is None:
+            presenter.show_blocked(blocked)
         elif slot.is_waiting or (slot.query is None and is_awaited):
             presenter.show_waiting()
         elif slot.query is None:
@@ -213,6 +271,12 @@ class Controller(QObject):
         for name, panel in self._panels.items():
             if panel.is_visible and running and (self._slots[name].is_waiting or running.slot in FACTS):
                 panel.presenter.show_progress(running.fraction)
+        if running and (order := self._orders.get(running.slot)):
+            order[1].show_progress(running.fraction)
+
+
+def _stopped(query: AnyQuery) -> Problem:
+    return Problem(what=query.failed, message="Stopped.", is_cancelled=True)
 
 
 def _weight(result: object) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent
-from PySide6.QtWidgets import QFileDialog, QMainWindow, QMessageBox, QToolBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QMainWindow, QMessageBox, QToolBar, QToolButton, QVBoxLayout, QWidget
 
 from core_model.errors import CoreError
 from explorer.about import about_text
@@ -17,8 +17,8 @@ from explorer.actions.qt_actions import ActionTable
 from explorer.chrome.centre import Centre
 from explorer.chrome.docks import Docks
 from explorer.chrome.dropping import drop_move
-from explorer.chrome.open_button import open_button
 from explorer.chrome.exporting import Exporter
+from explorer.chrome.open_button import open_button
 from explorer.chrome.palette import CommandPalette
 from explorer.chrome.panel_host import AskingHost, DetailPresenter, PanelHost
 from explorer.chrome.status_line import StatusLine
@@ -183,6 +183,9 @@ class MainWindow(QMainWindow):
 
     def _build_bars(self, samples: Sequence[Sample]) -> None:
         self._top_bar = TopBar(self._themes, open_button(self._actions, self), self)
+        export = QToolButton(self, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        export.setDefaultAction(self._actions["export"])
+        self._top_bar.add_button(export)
         ways_on = {
             self.tr("Open your model"): self._actions["open_folder"],
             self.tr("Train one"): self._actions["layout_train"],

@@ -20,6 +20,14 @@ def _open_folder(desk: Desk) -> None:
         desk.store.apply(open_source(path))
 
 
+def _export(desk: Desk) -> None:
+    desk.window.show_export()
+
+
+def _is_something_shown(desk: Desk) -> bool:
+    return desk.state.is_traced
+
+
 def _quit(desk: Desk) -> None:
     desk.window.close()
 
@@ -39,7 +47,7 @@ def _open_recent(path: Path) -> Command:
 
 def _open_sample(sample: Sample) -> Command:
     return Command(
-        key=f"open_sample:{sample.folder}",
+        key=f"open_sample:{sample.title}",
         title=sample.title,
         menu="File",
         submenu="Samples",
@@ -70,6 +78,17 @@ FILE_COMMANDS = (
         icon="open",
         tooltip="Open a checkpoint folder, or the folder of a training run.",
         run=_open_folder,
+    ),
+    Command(
+        key="export",
+        title="Export…",
+        menu="File",
+        group="export",
+        shortcut="Ctrl+E",
+        icon="export",
+        tooltip="Save the matrix on screen as a figure or as numbers.",
+        run=_export,
+        is_enabled=_is_something_shown,
     ),
     Command(
         key="quit",

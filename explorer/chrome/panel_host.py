@@ -13,7 +13,7 @@ from explorer.panels.panel import Panel, PanelSpec
 from explorer.state.app_state import AppState, Display
 from explorer.state.outcome import Problem
 from explorer.theme.manager import ThemeManager
-from explorer.viewmodels.guidance import sentence
+from explorer.viewmodels.guidance import no_guidance
 from explorer.widgets.state_page import StatePage
 
 
@@ -37,6 +37,11 @@ class PanelHost(QWidget):
     def picture(self) -> Any:
         """The whole picture on screen, None when there is none; a detail laid over it does not count."""
         return None
+
+    @property
+    def current_pictures(self) -> tuple[Any, Any]:
+        """The whole picture and the detail laid over it, each None where there is none or it is being renewed."""
+        return None, None
 
     def show_state(self, state: AppState) -> None:
         """Tell the panel."""
@@ -76,6 +81,12 @@ class AskingHost(PanelHost):
     def picture(self) -> Any:
         return self._picture
 
+    @property
+    def current_pictures(self) -> tuple[Any, Any]:
+        if self._is_waiting or not self.isVisible() or self._picture is None:
+            return None, None
+        return self._picture, self._detail_picture() if self._detail is not None else None
+
     def show_state(self, state: AppState) -> None:
         """Draw the same answer anew where it is to look different, and tell the panel."""
         self._state = state
@@ -103,6 +114,8 @@ class AskingHost(PanelHost):
         self._page.show_progress(fraction)
 
     def show_result(self, result: Any) -> None:
+        if result is self._result and not self._is_waiting:
+            return
         self._is_waiting = False
         if result is not self._result:
             self._result, self._detail = result, None
@@ -119,7 +132,13 @@ class AskingHost(PanelHost):
             return
         self._action = ""
         what = self.tr("{what}: a fault of this program").format(what=problem.what) if problem.is_bug else problem.what
-        self._page.show_error(what, sentence(problem.message), details=problem.details)
+        self._page.show_error(what, problem.message, details=problem.details)
+
+    def show_blocked(self, problem: Problem) -> None:
+        if self.spec.guidance is no_guidance:
+            self.show_nothing()
+        else:
+            self.show_problem(problem)
 
     def lay_over(self, detail: Any) -> None:
         """Draw the answer of the detail query over the whole picture; None takes it away."""
@@ -141,8 +160,11 @@ class AskingHost(PanelHost):
         self.picture_changed.emit()
 
     def _draw_detail(self) -> None:
+        self.panel.draw(self._detail_picture())
+
+    def _detail_picture(self) -> Any:
         assert self.spec.detail_view is not None
-        self.panel.draw(self.spec.detail_view(self._detail, self._picture, self._state))
+        return self.spec.detail_view(self._detail, self._picture, self._state)
 
     def _forget(self) -> None:
         if self._picture is not None:
@@ -175,3 +197,6 @@ class DetailPresenter:
 
     def show_problem(self, problem: Problem) -> None:
         self._host.show_problem(problem)
+
+    def show_blocked(self, problem: Problem) -> None:
+        """The host says it."""

@@ -13,6 +13,7 @@ def state_of(settings: Settings) -> AppState:
     return AppState(
         display=Display(scale=settings.scale, colormap=settings.colormap, theme=settings.theme),
         layout=settings.layout,
+        export=settings.export,
         recent=tuple(Path(path) for path in settings.recent),
     )
 
@@ -24,6 +25,7 @@ def settings_of(state: AppState, window: WindowSettings) -> Settings:
         scale=state.display.scale,
         colormap=state.display.colormap,
         layout=state.layout,
+        export=state.export,
         recent=tuple(str(path) for path in state.recent),
         window=window,
     )

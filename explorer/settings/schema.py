@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from explorer.state.app_state import ColormapName, LayoutName, ScaleName, ThemeName
+from explorer.state.export import ExportChoices
 
 VERSION = 1
 
@@ -27,6 +28,7 @@ class Settings:
     layout: LayoutName = "explore"
     scale: ScaleName = "linear"
     colormap: ColormapName = "viridis"
+    export: ExportChoices = field(default_factory=ExportChoices)
     recent: tuple[str, ...] = ()
     """Paths opened last, newest first."""
     window: WindowSettings = WindowSettings()
