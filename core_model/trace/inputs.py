@@ -6,8 +6,8 @@ Shape letters: N tokens of the first stack, M tokens of the decoder beside an en
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,16 +39,16 @@ class Inputs:
     def __post_init__(self) -> None:
         if (self.ids is None) == (self.embeddings is None):
             raise TraceError("give either ids or embeddings, exactly one of the two")
+        if self.decoder_ids is not None and self.decoder_embeddings is not None:
+            raise TraceError("give either decoder_ids or decoder_embeddings, not both")
         for name in ("ids", "type_ids", "attention_mask", "decoder_ids"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _checked_ids(name, getattr(self, name)))
         for name in ("embeddings", "decoder_embeddings"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _checked_vectors(name, getattr(self, name)))
-        for name in ("type_ids", "attention_mask"):
-            given = getattr(self, name)
-            if given is not None and len(given) != self.n_tokens:
-                raise TraceError(f"{name} has {len(given)} entries, but there are {self.n_tokens} tokens")
+        self._check_lengths(("type_ids", "attention_mask", "tokens"), self.n_tokens, "tokens")
+        self._check_lengths(("decoder_tokens",), self.n_decoder_tokens, "decoder tokens")
         self._cut_padding()
 
     @property
@@ -57,6 +57,18 @@ class Inputs:
         source = self.ids if self.ids is not None else self.embeddings
         assert source is not None
         return len(source)
+
+    @property
+    def n_decoder_tokens(self) -> int:
+        """Number of tokens of the decoder beside an encoder; 0 without any."""
+        source = self.decoder_ids if self.decoder_ids is not None else self.decoder_embeddings
+        return 0 if source is None else len(source)
+
+    def _check_lengths(self, names: tuple[str, ...], expected: int, of: str) -> None:
+        for name in names:
+            given = getattr(self, name)
+            if given is not None and len(given) != expected:
+                raise TraceError(f"{name} has {len(given)} entries, but there are {expected} {of}")
 
     def _cut_padding(self) -> None:
         if self.attention_mask is None:
@@ -67,7 +79,14 @@ class Inputs:
         for name in ("ids", "type_ids", "embeddings"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, getattr(self, name)[is_real])
+        if self.tokens is not None:
+            kept = {field.name: _selected(getattr(self.tokens, field.name), is_real) for field in fields(Encoding)}
+            object.__setattr__(self, "tokens", Encoding(**kept))
         object.__setattr__(self, "attention_mask", None)
+
+
+def _selected(entries: tuple[Any, ...], is_kept: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
+    return tuple(entry for entry, kept in zip(entries, is_kept, strict=True) if kept)
 
 
 def _checked_ids(name: str, given: Ids) -> npt.NDArray[np.int64]:
@@ -82,7 +101,7 @@ def _checked_ids(name: str, given: Ids) -> npt.NDArray[np.int64]:
 
 
 def _checked_vectors(name: str, given: Vectors) -> npt.NDArray[np.float32]:
-    array = np.asarray(given, dtype=np.float32)
+    array = np.array(given, dtype=np.float32)
     if array.ndim != 2 or not array.shape[0]:
         raise TraceError(f"{name} has shape {array.shape}: expected two axes, [tokens, width], without a batch axis")
     return array

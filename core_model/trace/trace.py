@@ -17,7 +17,7 @@ from core_model.nn.attention import HeadInputs
 from core_model.nn.transformer import Transformer
 from core_model.results import BoolArray, CellFacts, FloatArray, HeatmapView, Reduce, read_only
 from core_model.trace.edits import Edit
-from core_model.trace.inputs import Inputs
+from core_model.trace.inputs import Ids, Inputs
 from core_model.trace.scores import HeadScores
 from core_model.trace.tap import CollectingTap
 from core_model.trace.views import checked_range, pool
@@ -204,51 +204,53 @@ class Trace:
 def checked_tensors(
     model: Transformer, inputs: Inputs
 ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-    """(ids, decoder ids, type ids) with a batch axis on the model's device, once they fit the model."""
-    config = model.config
-    first = next(iter(config.stacks.values()))
-    ids = _checked_stack_input(
-        "ids", inputs.ids, inputs.embeddings, first.embedding.vocab_size, first.embedding.d_embedding
-    )
-    decoder_ids = None
+    """(ids, decoder ids, type ids) with a batch axis on the model's device, once they fit the model.
+
+    Vectors given in the place of ids come in their place.
+    """
+    config, parameter = model.config, next(model.parameters())
+    first, last = next(iter(config.stacks.values())).embedding, config.output_stack.embedding
     if config.encoder and config.decoder:
-        if inputs.decoder_ids is None and inputs.decoder_embeddings is None:
+        if not inputs.n_decoder_tokens:
             raise TraceError("this model has an encoder and a decoder: give decoder_ids (the target) as well")
-        spec = config.decoder.embedding
-        decoder_ids = _checked_stack_input(
-            "decoder_ids", inputs.decoder_ids, inputs.decoder_embeddings, spec.vocab_size, spec.d_embedding
-        )
-    elif inputs.decoder_ids is not None:
-        raise TraceError("decoder_ids were given, but this model is one stack only: leave them out")
-    type_ids = None
-    if inputs.type_ids is not None and first.embedding.n_types:
-        type_ids = _checked_stack_input("type_ids", inputs.type_ids, None, first.embedding.n_types, 0)
-    parameter = next(model.parameters())
+    elif inputs.n_decoder_tokens:
+        given = "decoder_ids" if inputs.decoder_ids is not None else "decoder_embeddings"
+        raise TraceError(f"{given} were given, but this model is one stack only: leave them out")
 
-    def batched(array: np.ndarray | None) -> torch.Tensor | None:
-        if array is None:
-            return None
-        tensor = torch.from_numpy(array)[None]
-        return tensor.to(parameter.device, parameter.dtype if tensor.is_floating_point() else tensor.dtype)
+    def batched(ids: np.ndarray | None, vectors: np.ndarray | None = None) -> torch.Tensor | None:
+        if ids is not None:
+            return torch.from_numpy(ids)[None].to(parameter.device)
+        return None if vectors is None else torch.from_numpy(vectors)[None].to(parameter)
 
-    ids_BN = batched(ids)
+    ids_BN = batched(
+        _known("ids", inputs.ids, first.vocab_size), _of_width("embeddings", inputs.embeddings, first.d_embedding)
+    )
     assert ids_BN is not None
-    return ids_BN, batched(decoder_ids), batched(type_ids)
+    decoder_ids_BM = batched(
+        _known("decoder_ids", inputs.decoder_ids, last.vocab_size),
+        _of_width("decoder_embeddings", inputs.decoder_embeddings, last.d_embedding),
+    )
+    type_ids = _known("type_ids", inputs.type_ids, first.n_types) if first.n_types else None
+    return ids_BN, decoder_ids_BM, batched(type_ids)
 
 
-def _checked_stack_input(
-    name: str, ids: object, vectors: np.ndarray | None, n_rows: int, width: int
-) -> np.ndarray | None:
-    if ids is None:
-        if vectors is not None and vectors.shape[1] != width:
-            raise TraceError(f"embeddings for {name} are {vectors.shape[1]} wide: this model takes vectors of {width}")
-        return vectors
-    array = np.asarray(ids)
-    beyond = np.flatnonzero((array < 0) | (array >= n_rows))
+def _known(name: str, given: Ids | None, n_rows: int) -> np.ndarray | None:
+    """The ids, once all of them are rows of the model's table."""
+    if given is None:
+        return None
+    ids = np.asarray(given)
+    beyond = np.flatnonzero((ids < 0) | (ids >= n_rows))
     if len(beyond):
         index = int(beyond[0])
-        raise TraceError(f"{name}[{index}] is {array[index]}: this model knows 0 to {n_rows - 1}")
-    return array
+        raise TraceError(f"{name}[{index}] is {ids[index]}: this model knows 0 to {n_rows - 1}")
+    return ids
+
+
+def _of_width(name: str, vectors: np.ndarray | None, width: int) -> np.ndarray | None:
+    """The vectors, once they are as wide as the model's own."""
+    if vectors is not None and vectors.shape[1] != width:
+        raise TraceError(f"{name} are {vectors.shape[1]} wide: this model takes vectors of {width}")
+    return vectors
 
 
 def _array(x: torch.Tensor) -> FloatArray:
