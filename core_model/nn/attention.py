@@ -199,6 +199,8 @@ def _attend_rows(
     if heads.bias_weights is not None:
         bias_HNM = _bias_block(heads, rows, key_M).to(heads.q_BHND.dtype)
         block_BHNM = torch.where(block_BHNM, bias_HNM, float("-inf"))
+        # Exact scores do not add up to the log-sum-exp of scores whose bias was rounded.
+        want_logsumexp = want_logsumexp and bias_HNM.dtype == torch.float32
     mask = _KernelMask(block_BHNM=block_BHNM)
     q_BHND, k_BKMD = heads.q_BHND[:, :, rows], take_keys(heads.k_BKMD, key_M)
     return _fused(q_BHND, k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)
