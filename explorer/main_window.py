@@ -127,7 +127,7 @@ class MainWindow(QMainWindow):
             self._exporter.open(source)
         else:
             text = self.tr("The matrix is not on screen yet: show it, then export.")
-            self._store.settle(add_notice(Notice(severity="neutral", text=text)))
+            self._store.settle(add_notice(Notice(severity="info", text=text)))
 
     def show_palette(self) -> None:
         CommandPalette(commands_now(self._desk), self._desk, self._themes, self).open_over(self)
@@ -164,6 +164,9 @@ class MainWindow(QMainWindow):
             self.first_painted.emit()
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        if self._trainer.is_busy and not self._may_end_training():
+            event.ignore()
+            return
         event.accept()
         self.closed.emit()
 
@@ -238,6 +241,13 @@ class MainWindow(QMainWindow):
         host.picture_changed.connect(self._on_host_picture_changed)
         host.stop_requested.connect(self._controller.cancel)
 
+    def _may_end_training(self) -> bool:
+        """Ask once whether closing may stop the training, which saves it."""
+        text = self.tr("A training is under way. Closing stops it and saves it as far as it has come.")
+        buttons = QMessageBox.StandardButton.Close | QMessageBox.StandardButton.Cancel
+        answer = QMessageBox.question(self, self.tr("Close while training?"), text, buttons)
+        return answer == QMessageBox.StandardButton.Close
+
     def _start_folder(self) -> str:
         recent = self._store.state.recent
         return str(recent[0].parent) if recent else str(Path.home())
@@ -294,4 +304,4 @@ class MainWindow(QMainWindow):
     @Slot()
     def _on_host_picture_changed(self) -> None:
         host = self._centre.current
-        self._status.show_source(source_line(self._store.state, host.picture if host else None))
+        self._status.show_source(source_line(self._store.state, host.on_screen if host else None))

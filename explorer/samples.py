@@ -30,6 +30,10 @@ class Sample:
     def path(self) -> Path:
         return SAMPLES_FOLDER / self.folder
 
+    def shows(self, selection: Selection) -> bool:
+        """Whether its head is the one that is looked at."""
+        return (selection.site, selection.layer, selection.head) == (self.site, self.layer, self.head)
+
     @property
     def opening(self) -> Move:
         """Open it with its text, at its head."""

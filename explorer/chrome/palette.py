@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Slot
-from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter
+from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
-    QDialog,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -31,13 +30,14 @@ _COMMAND = Qt.ItemDataRole.UserRole
 _Index: TypeAlias = QModelIndex | QPersistentModelIndex
 
 
-class CommandPalette(QDialog):
-    """Typed letters narrow the list, arrows choose, Return runs, Esc closes."""
+class CommandPalette(QWidget):
+    """Typed letters narrow the list, arrows choose, Return runs, Esc or a click elsewhere closes."""
 
-    def __init__(self, commands: Sequence[Command], desk: Desk, themes: ThemeManager, parent: QWidget) -> None:
-        super().__init__(parent, Qt.WindowType.Popup)
+    def __init__(self, commands: Sequence[Command], desk: Desk, themes: ThemeManager, window: QWidget) -> None:
+        super().__init__(window)
         self._commands = tuple(commands)
         self._desk = desk
+        self._themes = themes
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(self.tr("All commands"))
         self._search = QLineEdit(self, placeholderText=self.tr("Type a few letters of a command"))
@@ -46,6 +46,7 @@ class CommandPalette(QDialog):
         self._list = QListWidget(self)
         self._list.setItemDelegate(_CommandDelegate(themes, self._list))
         self._list.setFrameShape(QListWidget.Shape.NoFrame)
+        self._list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._list.setUniformItemSizes(True)
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.itemClicked.connect(self._on_list_item_clicked)
@@ -57,15 +58,25 @@ class CommandPalette(QDialog):
         self._list_matches("")
 
     def open_over(self, window: QWidget) -> None:
-        """Show it near the top of a window."""
-        width = min(_WIDTH, window.width())
-        corner = window.mapToGlobal(window.rect().topLeft())
-        self.setGeometry(corner.x() + (window.width() - width) // 2, corner.y() + _TOP, width, _HEIGHT)
+        """Show it near the top of the window."""
+        width, height = min(_WIDTH, window.width()), min(_HEIGHT, window.height() - 2 * _TOP)
+        self.setGeometry((window.width() - width) // 2, _TOP, width, height)
         self.show()
+        self.raise_()
         self._search.setFocus()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(self._themes.theme.border)
+        painter.setBrush(QColor(self._themes.theme.surface))
+        painter.drawRoundedRect(self.rect().toRectF().adjusted(0.5, 0.5, -0.5, -0.5), SPACE_2, SPACE_2)
+        painter.end()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Keys that move or run go from the search line to the list."""
+        if event.type() == QEvent.Type.FocusOut:
+            self.close()
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: 8, Qt.Key.Key_PageUp: -8}
             if event.key() in step:
@@ -75,6 +86,12 @@ class CommandPalette(QDialog):
             if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
                 self._run(self._list.currentItem())
                 return True
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            if event.type() == QEvent.Type.ShortcutOverride:
+                event.accept()  # before Esc frees the locked cell
+            else:
+                self.close()
+            return True
         return super().eventFilter(watched, event)
 
     def _list_matches(self, text: str) -> None:

@@ -39,6 +39,11 @@ class PanelHost(QWidget):
         return None
 
     @property
+    def on_screen(self) -> Any:
+        """The picture drawn last: the detail where one is laid over, else the whole."""
+        return None
+
+    @property
     def current_pictures(self) -> tuple[Any, Any]:
         """The whole picture and the detail laid over it, each None where there is none or it is being renewed."""
         return None, None
@@ -68,6 +73,7 @@ class AskingHost(PanelHost):
         self._state = AppState()
         self._result: Any = None
         self._detail: Any = None
+        self._laid_over: Any = None
         self._drawn_with: Display | None = None
         self._picture: Any = None
         self._action = ""
@@ -85,7 +91,11 @@ class AskingHost(PanelHost):
     def current_pictures(self) -> tuple[Any, Any]:
         if self._is_waiting or not self.isVisible() or self._picture is None:
             return None, None
-        return self._picture, self._detail_picture() if self._detail is not None else None
+        return self._picture, self._laid_over
+
+    @property
+    def on_screen(self) -> Any:
+        return self._laid_over or self._picture
 
     def show_state(self, state: AppState) -> None:
         """Draw the same answer anew where it is to look different, and tell the panel."""
@@ -118,7 +128,7 @@ class AskingHost(PanelHost):
             return
         self._is_waiting = False
         if result is not self._result:
-            self._result, self._detail = result, None
+            self._result, self._detail, self._laid_over = result, None, None
             self._draw()
         self.panel.set_stale(False)
         self._page.show_content()
@@ -146,9 +156,11 @@ class AskingHost(PanelHost):
             return
         self._detail = detail
         if detail is None:
+            self._laid_over = None
             self.panel.draw(self._picture)
         else:
             self._draw_detail()
+        self.picture_changed.emit()
 
     def _draw(self) -> None:
         assert self.spec.view is not None
@@ -160,15 +172,13 @@ class AskingHost(PanelHost):
         self.picture_changed.emit()
 
     def _draw_detail(self) -> None:
-        self.panel.draw(self._detail_picture())
-
-    def _detail_picture(self) -> Any:
         assert self.spec.detail_view is not None
-        return self.spec.detail_view(self._detail, self._picture, self._state)
+        self._laid_over = self.spec.detail_view(self._detail, self._picture, self._state)
+        self.panel.draw(self._laid_over)
 
     def _forget(self) -> None:
         if self._picture is not None:
-            self._result = self._detail = self._picture = None
+            self._result = self._detail = self._laid_over = self._picture = None
             self.picture_changed.emit()
 
     @Slot()

@@ -25,8 +25,8 @@ class TextField(QLineEdit):
         self._long_text = ""
         self._clear = QAction(icon("close"), self.tr("Clear the text."), self)
         self._clear.triggered.connect(self._on_clear_triggered)
-        self._clear.setVisible(False)
         self.addAction(self._clear, QLineEdit.ActionPosition.TrailingPosition)
+        self._clear.setVisible(False)
         self.textChanged.connect(self._on_text_changed)
         self.textEdited.connect(self.edited)
         self.editingFinished.connect(self.finished)

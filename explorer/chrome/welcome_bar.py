@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from explorer.samples import Sample
 from explorer.state.app_state import AppState
 from explorer.theme.icons import icon
-from explorer.theme.metrics import SPACE_2, SPACE_3
+from explorer.theme.metrics import SPACE_1, SPACE_2
 from explorer.widgets.elided_label import ElidedLabel
 
 
@@ -20,18 +20,21 @@ class WelcomeBar(QWidget):
 
     closed = Signal()
 
-    def __init__(self, samples: Sequence[Sample], actions: Sequence[QAction], parent: QWidget | None = None) -> None:
+    def __init__(
+        self, samples: Sequence[Sample], actions: Mapping[str, QAction], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._samples = tuple(samples)
         self._is_closed = False
         self._line = ElidedLabel(parent=self, mode=Qt.TextElideMode.ElideRight)
         layout = QHBoxLayout(self)
-        layout.setContentsMargins(SPACE_3, SPACE_2, SPACE_3, SPACE_2)
+        layout.setContentsMargins(SPACE_1, SPACE_2, 0, 0)
         layout.setSpacing(SPACE_2)
         layout.addWidget(self._line, 1)
-        for action in actions:
-            button = QToolButton(self, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-            button.setDefaultAction(action)
+        for words, action in actions.items():
+            button = QPushButton(action.icon(), words, self)
+            button.setToolTip(action.toolTip())
+            button.clicked.connect(action.trigger)
             layout.addWidget(button)
         close = QToolButton(self, autoRaise=True)
         close.setIcon(icon("close"))
@@ -41,14 +44,18 @@ class WelcomeBar(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
 
+    @property
+    def line(self) -> str:
+        """What it says; empty while it is not shown."""
+        return "" if self.isHidden() else self._line.text()
+
     def show_state(self, state: AppState) -> None:
-        path = state.source.path if state.source else None
-        sample = next((sample for sample in self._samples if sample.path == path), None)
-        if sample:
-            chosen = state.selection
-            is_there = (chosen.site, chosen.layer, chosen.head) == (sample.site, sample.layer, sample.head)
-            self._line.set_text(sample.line if is_there else sample.title)
-        self.setVisible(sample is not None and not self._is_closed)
+        path, chosen = state.source.path if state.source else None, state.selection
+        known = [sample for sample in self._samples if sample.path == path]
+        shown = [sample for sample in known if sample.shows(chosen)]
+        if known:
+            self._line.set_text(shown[0].line if shown else self.tr("A sample: every head of it is worth a look."))
+        self.setVisible(bool(known) and not self._is_closed)
 
     @Slot()
     def _on_close_clicked(self) -> None:

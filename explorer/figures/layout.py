@@ -266,7 +266,7 @@ def _wrap(fonts: Typesetter, text: str, size: float, limit: float) -> tuple[str,
 
 def _legend(spec: FigureSpec) -> tuple[str, ...]:
     masked, missing = hidden_cells(spec)
-    return tuple(name for name, cells in (("masked", masked), ("not computed", missing)) if cells.any())
+    return tuple(name for name, cells in (("masked", masked), (spec.picture.missing_name, missing)) if cells.any())
 
 
 def hidden_cells(spec: FigureSpec) -> tuple[np.ndarray, np.ndarray]:

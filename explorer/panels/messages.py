@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPlainTextEdit, QSplitter, QToolButton, QVBoxLayout, QWidget
 
@@ -13,6 +13,7 @@ from explorer.state.app_state import AppState, Notice
 from explorer.theme.fonts import token_font
 from explorer.theme.icons import icon
 from explorer.theme.manager import ThemeManager
+from explorer.theme.metrics import ICON
 
 _ROLES = {"info": "text_muted", "warning": "warning", "error": "error"}
 
@@ -25,6 +26,9 @@ class MessagesPanel(Panel):
         self._themes = themes
         self._notices: tuple[Notice, ...] = ()
         self._list = QListWidget(self)
+        self._list.setWordWrap(True)
+        self._list.setIconSize(QSize(ICON, ICON))
+        self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.currentRowChanged.connect(self._on_list_current_row_changed)
         self._details = QPlainTextEdit(self, readOnly=True, placeholderText=self.tr("No details."))
         self._details.setFont(token_font())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QGridLayout, QLabel
 
+from core_model.tokenize.encoding import Encoding
 from explorer.panels.panel import Panel
 from explorer.state.app_state import AppState, Cell
 from explorer.state.moves import hover_cell, lock_cell
@@ -20,6 +21,7 @@ class TokensPanel(Panel):
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
         self._state = AppState()
+        self._shown: tuple[Encoding | None, Encoding | None] = (None, None)
         self._names = QLabel(self.tr("queries")), QLabel(self.tr("keys"))
         self._queries = TokenStrip(themes, self, wraps=False)
         self._keys = TokenStrip(themes, self, wraps=False)
@@ -43,14 +45,18 @@ class TokensPanel(Panel):
         self._state = state
         tokens, site = state.current_tokens, state.selection.site
         if tokens is not None and site is not None:
-            queries, keys = tokens.queries(site), tokens.keys(site)
-            self._queries.set_tokens(queries.texts)
-            self._keys.set_tokens(keys.texts)
-            self._show_strips(is_one=keys is queries)
+            self._show_tokens(tokens.queries(site), tokens.keys(site))
         elif state.current_model is None:
-            self._queries.set_tokens(())
-            self._show_strips(is_one=True)
+            self._show_tokens(None, None)
         self._mark(state)
+
+    def _show_tokens(self, queries: Encoding | None, keys: Encoding | None) -> None:
+        if self._shown == (queries, keys):
+            return
+        self._shown = queries, keys
+        self._queries.set_tokens(queries.texts if queries else ())
+        self._keys.set_tokens(keys.texts if keys else ())
+        self._show_strips(is_one=keys is queries)
 
     def _mark(self, state: AppState) -> None:
         cell = (state.hover or state.selection.cell) if state.current_tokens else None

@@ -53,7 +53,7 @@ class TokenAxis(QWidget):
         if (labels, size, title, role) == (self._labels, self._size, self._title, self._role):
             return
         self._labels, self._size, self._title, self._role = labels, size, title, role
-        shown = labels[:_SAMPLE] if labels else (str(size - 1),)
+        shown = (*labels[:_SAMPLE], str(size - 1))
         self._longest_label = max(token_width(self._metrics, label, _LONGEST) for label in shown)
         self.update()
 

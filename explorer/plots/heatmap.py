@@ -268,7 +268,7 @@ class HeatmapPlot(QWidget):
         if picture.masked is not None:
             signs.append((self.tr("masked"), hatch_tile(theme, scale)))
         if picture.missing is not None:
-            signs.append((self.tr("not computed"), dot_tile(theme, scale)))
+            signs.append((picture.missing_name, dot_tile(theme, scale)))
         return signs
 
     def _arrange(self) -> None:

@@ -56,6 +56,8 @@ class OpenedModel:
     has_tokenizer: bool
     takes_pair: bool
     takes_target: bool
+    normalizers: str
+    """What turns its scores into weights: "softmax", "relu", or both; empty where nothing does."""
 
     def site(self, key: str) -> SiteInfo | None:
         """The attention site of that name; None where the model has no such site."""

@@ -35,6 +35,7 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
         colormap=display.colormap,
         masked=view.masked if view.masked.any() else None,
         missing=drawn.left_out,
+        missing_name="left out",
         weights=view.values,
         row_labels=answer.queries.texts,
         col_labels=answer.keys.texts,

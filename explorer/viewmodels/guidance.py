@@ -36,8 +36,3 @@ def obstacle(state: AppState) -> Problem | None:
     if model is None or model.info.refusal is None:
         return None
     return Problem(what=f"{model.info.name} has no attention to show", message=model.info.refusal)
-
-
-def sentence(text: str) -> str:
-    """A message as a sentence: with a capital at its beginning."""
-    return text[:1].upper() + text[1:]

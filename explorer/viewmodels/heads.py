@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from core_model.sites import ATTENTION_SITES
 from explorer.state.answers import HeadsAnswer
 from explorer.state.app_state import AppState
 from explorer.viewmodels.records import MosaicPicture
@@ -26,6 +25,6 @@ def heads_picture(answer: HeadsAnswer, state: AppState) -> MosaicPicture:
     return MosaicPicture(
         thumbnails=values,
         levels=levels,
-        title=f"All heads: {ATTENTION_SITES.get(answer.site, answer.site)}",
+        title=f"All heads, {answer.site}",
         colormap=display.colormap,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from core_model.results import ModelInfo
 from explorer.state.app_state import AppState, OpenedModel
 from explorer.viewmodels.facts import FactRow, FactSection, FactSheet, Mark
-from explorer.viewmodels.guidance import sentence
 from explorer.viewmodels.sizes import bytes_text, count_text
 
 _LISTED = 40
@@ -54,7 +53,7 @@ def short_summary(info: ModelInfo) -> str:
 def health(info: ModelInfo) -> tuple[Mark, str]:
     """How the checkpoint is, in one word for its dot and one sentence."""
     if info.refusal:
-        return "error", sentence(info.refusal)
+        return "error", info.refusal
     if info.missing or info.misshaped:
         n = len(info.missing) + len(info.misshaped)
         return "error", f"{n} weights are missing or mis-shaped: the model cannot run."
@@ -65,9 +64,9 @@ def health(info: ModelInfo) -> tuple[Mark, str]:
 
 
 def _troubles(info: ModelInfo) -> FactSection:
-    rows = [FactRow(name="", value=sentence(text), mark="warning") for text in info.warnings]
+    rows = [FactRow(name="", value=text, mark="warning") for text in info.warnings]
     if info.refusal:
-        rows.insert(0, FactRow(name="", value=sentence(info.refusal), mark="error"))
+        rows.insert(0, FactRow(name="", value=info.refusal, mark="error"))
     return FactSection(title="To know", rows=tuple(rows))
 
 

@@ -48,7 +48,9 @@ class HeatmapPicture:
     masked: BoolArray | None = None
     """[r, c], True where the model may not look."""
     missing: BoolArray | None = None
-    """[r, c], True where the value was not computed."""
+    """[r, c], True where the value was not computed, or is left out."""
+    missing_name: str = "not computed"
+    """What the missing cells are called beside the picture."""
     weights: FloatArray | None = None
     """[r, c] before the scale, to be read out cell by cell."""
     row_labels: tuple[str, ...] = ()

@@ -67,8 +67,8 @@ def scaled(weights: FloatArray, row_peaks: FloatArray, scale: ScaleName, *, has_
             values=weights,
             levels=(0.0, peak),
             ticks=(),
-            name="attention weight, linear, first key left out",
-            left_out=left_out,
+            name="attention weight, key 0 left out",
+            left_out=left_out if has_first_key else None,
         )
     top = max(1.0, float(weights.max(initial=0.0)))
     return Scaled(values=weights, levels=(0.0, top), ticks=(), name="attention weight, linear")

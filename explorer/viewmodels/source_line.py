@@ -20,6 +20,7 @@ def source_line(state: AppState, picture: object) -> str:
         model.info.name,
         chosen.site,
         f"L{chosen.layer} H{chosen.head}",
+        model.normalizers,
         f"{SCALE_LABELS[state.display.scale].title.lower()}{ends}",
         picture.note.partition(";")[0],
     )

@@ -21,8 +21,6 @@ _VALUE_ROLES = {
     "warning": "warning",
     "error": "error",
 }
-_SAID = ("inferred", "unknown")
-"""Marks that are written behind the value."""
 
 
 class FactSheetView(QTextEdit):
@@ -67,7 +65,7 @@ def sheet_html(sheet: FactSheet, theme: Theme) -> str:
     parts: list[str] = []
     for number, section in enumerate(sheet.sections):
         top = SPACE_4 if number else 0
-        parts.append(f'<p style="margin: {top}px 0 {SPACE_1}px 0"><b>{escape(section.title)}</b></p>')
+        parts.append(f'<p style="margin: {top}px 0 0 0"><b>{escape(section.title)}</b></p>')
         rows = "".join(_row_html(row, theme) for row in section.rows)
         parts.append(f'<table cellspacing="0" cellpadding="0">{rows}</table>')
     return "".join(parts)
@@ -77,14 +75,14 @@ def _row_html(row: FactRow, theme: Theme) -> str:
     color = theme[row.role or _VALUE_ROLES[row.mark]]
     font = f"font-family: '{token_font().family()}';" if row.is_token else ""
     value = escape(token_text(row.value) if row.is_token else row.value)
-    if row.mark in _SAID and row.value != row.mark:
-        value += f' <span style="color: {theme.text_muted}">({row.mark})</span>'
-    cell = f'style="color: {color}; padding-bottom: {SPACE_1}px; {font}"'
+    if row.mark == "inferred":
+        value += f' <span style="color: {theme.text_muted}">(inferred)</span>'
+    cell = f'style="color: {color}; padding-top: {SPACE_1}px; {font}"'
     if not row.name:
         return f'<tr><td colspan="2" {cell}>{value}</td></tr>'
     name = escape(row.name)
     if row.tooltip:
         link = f"color: {theme.text_muted}; text-decoration: none"
         name = f'<a href="{escape(row.tooltip)}" style="{link}">{name}</a>'
-    gap = f"color: {theme.text_muted}; padding-right: {SPACE_2}px; white-space: nowrap"
+    gap = f"color: {theme.text_muted}; padding-top: {SPACE_1}px; padding-right: {SPACE_2}px; white-space: nowrap"
     return f'<tr><td style="{gap}">{name}</td><td {cell}>{value}</td></tr>'

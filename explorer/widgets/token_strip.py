@@ -94,7 +94,8 @@ class TokenStrip(QAbstractScrollArea):
         return QSize(320, round(lines * self._line_height()))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(64, round(self._line_height()))
+        scroll_bar = 0 if self._wraps else self.horizontalScrollBar().sizeHint().height()
+        return QSize(64, round(self._line_height()) + scroll_bar)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._lay_out()

@@ -35,12 +35,14 @@ AnswerFunction: TypeAlias = Callable[["Engine", Any, CancelToken, Progress], Any
 def _open(engine: Engine, query: OpenQuery | ModelCardQuery, cancel: CancelToken, progress: Progress) -> OpenedModel:
     checkpoint = engine.checkpoint(query.source)
     config = checkpoint.config
+    attentions = config.attention_layers().values() if config else ()
     return OpenedModel(
         source=query.source,
         info=checkpoint.info,
         has_tokenizer=checkpoint.tokenizer is not None,
         takes_pair=config is not None and config.decoder is None and checkpoint.tokenizer is not None,
         takes_target=config is not None and config.decoder is not None and config.encoder is not None,
+        normalizers=", ".join(sorted({spec.normalizer for layers in attentions for spec in layers})),
     )
 
 

@@ -45,7 +45,14 @@ def model_info(**changes: object) -> ModelInfo:
 
 
 def opened(source: Source = SOURCE, **changes: object) -> OpenedModel:
-    model = OpenedModel(source=source, info=model_info(), has_tokenizer=True, takes_pair=False, takes_target=False)
+    model = OpenedModel(
+        source=source,
+        info=model_info(),
+        has_tokenizer=True,
+        takes_pair=False,
+        takes_target=False,
+        normalizers="softmax",
+    )
     return replace(model, **changes)
 
 

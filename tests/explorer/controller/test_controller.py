@@ -72,6 +72,9 @@ class Memory:
     def show_problem(self, problem: Problem) -> None:
         self._note(problem)
 
+    def show_blocked(self, problem: Problem) -> None:
+        self._note(problem)
+
     def _note(self, news: object) -> None:
         if not self.news or self.news[-1] != news:
             self.news.append(news)

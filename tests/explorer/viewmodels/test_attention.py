@@ -116,5 +116,5 @@ def test_the_card_of_a_pooled_picture_gives_a_bound_and_no_rank() -> None:
 def test_the_status_names_the_source_of_the_picture() -> None:
     state = traced_state()
     line = source_line(state, matrix_picture(answer(), state))
-    assert line == "tiny · decoder.self · L0 H0 · linear 0 to 1 · exact cells"
+    assert line == "tiny · decoder.self · L0 H0 · softmax · linear 0 to 1 · exact cells"
     assert source_line(state, None) == "tiny"

@@ -1,0 +1,262 @@
+"""The window itself: commands, palette, layouts, themes, notices, start and end."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget
+from pytestqt.qtbot import QtBot
+
+from core_model.cancel import CancelToken, Progress
+from explorer.actions.commands import COMMANDS, MENUS
+from explorer.app import build
+from explorer.chrome.palette import CommandPalette
+from explorer.faults import FaultHooks
+from explorer.main_window import MainWindow
+from explorer.samples import Sample
+from explorer.settings.schema import Settings
+from explorer.settings.store import SettingsStore
+from explorer.state.app_state import InputText, Notice
+from explorer.state.moves import add_notice, pick_head, set_display, set_layout
+from explorer.state.queries import Query, R, TraceQuery
+from explorer.workers.engine import Engine
+from tests.e2e.conftest import Launch, wait_until_idle
+
+TEXT = "a cat sat on a mat."
+
+
+class SlowEngine(Engine):
+    """Runs no model: a trace lasts until it is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_tracing = threading.Event()
+
+    def answer(self, query: Query[R], cancel: CancelToken, progress: Progress) -> R:
+        while isinstance(query, TraceQuery):
+            self.is_tracing.set()
+            progress(0.5)
+            cancel.check()
+        return super().answer(query, cancel, progress)
+
+
+def titles(window: MainWindow) -> list[str]:
+    return [action.text() for action in window.menuBar().actions()]
+
+
+def test_every_shortcut_belongs_to_one_command() -> None:
+    keys = [key for command in COMMANDS if command.shortcut for key in command.shortcut.split("|")]
+    assert sorted(keys) == sorted(set(keys))
+
+
+def test_every_command_says_what_it_does_in_one_sentence() -> None:
+    for command in COMMANDS:
+        assert command.tooltip.endswith("."), command.key
+        assert command.menu in MENUS
+
+
+def test_menus_stand_in_their_order_and_none_is_empty(launch: Launch) -> None:
+    window = launch().window
+    assert [title for title in MENUS if title in titles(window)] == titles(window)
+    for action in window.menuBar().actions():
+        assert action.menu().actions()
+
+
+def test_the_palette_finds_a_command_by_its_letters_and_runs_it(launch: Launch, qtbot: QtBot) -> None:
+    explorer = launch()
+    explorer.window.show_palette()
+    palette = explorer.window.findChild(CommandPalette)
+    search, found = palette.findChild(QLineEdit), palette.findChild(QListWidget)
+    qtbot.keyClicks(search, "dark")
+    assert found.item(0).text() == "Dark"
+    qtbot.keyClick(search, Qt.Key.Key_Return)
+    assert explorer.store.state.display.theme == "dark"
+
+
+def test_the_palette_does_not_run_what_cannot_be_done_now(launch: Launch, qtbot: QtBot) -> None:
+    explorer = launch()
+    explorer.window.show_palette()
+    palette = explorer.window.findChild(CommandPalette)
+    search = palette.findChild(QLineEdit)
+    qtbot.keyClicks(search, "next layer")
+    qtbot.keyClick(search, Qt.Key.Key_Return)
+    assert palette.isVisible()
+    palette.close()
+
+
+def test_the_theme_changes_at_once_and_is_remembered(launch: Launch, tmp_path: Path, qapp: QApplication) -> None:
+    keeper = SettingsStore(tmp_path / "settings.json")
+    explorer = launch(keeper=keeper)
+    light = qapp.palette().color(QPalette.ColorRole.Window).lightness()
+    explorer.store.settle(set_display(theme="dark"))
+    assert qapp.palette().color(QPalette.ColorRole.Window).lightness() < light
+    explorer.close()
+    assert keeper.load()[0].theme == "dark"
+
+
+def test_a_dock_that_was_closed_stays_closed_until_the_layout_is_reset(launch: Launch, tmp_path: Path) -> None:
+    keeper = SettingsStore(tmp_path / "settings.json")
+    explorer = launch(keeper=keeper)
+    explorer.window.toggle_panel("heads")
+    explorer.close()
+    again = launch(settings=keeper.load()[0])
+    assert not again.window.is_panel_open("heads")
+    again.window.reset_layout()
+    assert again.window.is_panel_open("heads")
+
+
+def test_each_layout_keeps_its_own_docks(launch: Launch) -> None:
+    explorer = launch()
+    explorer.window.toggle_panel("tokens")
+    explorer.store.settle(set_layout("train"))
+    assert not explorer.window.is_panel_open("heads")
+    explorer.store.settle(set_layout("explore"))
+    assert explorer.window.is_panel_open("heads")
+    assert not explorer.window.is_panel_open("tokens")
+
+
+def test_a_closed_panel_asks_nothing_and_is_answered_when_it_returns(
+    launch: Launch, model_folder: Path, qtbot: QtBot
+) -> None:
+    explorer = launch(model_folder / "decoder", TEXT)
+    explorer.window.toggle_panel("heads")
+    explorer.store.apply(pick_head(1, 1))
+    wait_until_idle(qtbot, explorer)
+    explorer.window.toggle_panel("heads")
+    wait_until_idle(qtbot, explorer)
+    assert explorer.window.host("heads").picture is not None
+
+
+def test_a_sample_is_on_screen_with_its_text_its_head_and_a_line(
+    model_folder: Path, qapp: QApplication, qtbot: QtBot
+) -> None:
+    sample = Sample(
+        folder=str(model_folder / "decoder"),
+        title="A small model",
+        line="This head looks one token back.",
+        text="abc",
+        site="decoder.self",
+        layer=1,
+        head=2,
+    )
+    explorer = build(qapp, Settings(theme="light"), samples=(sample,))
+    explorer.window.show()
+    explorer.start()
+    wait_until_idle(qtbot, explorer)
+    assert explorer.window.host("matrix").picture.title.endswith("layer 1 head 2")
+    assert explorer.window.welcome_line == "This head looks one token back."
+    explorer.store.apply(pick_head(0, 0))
+    assert explorer.window.welcome_line.startswith("A sample")
+    assert not explorer.store.state.recent
+    explorer.close()
+
+
+def test_what_was_not_caught_is_told_with_its_traceback_and_logged(
+    launch: Launch, qtbot: QtBot, caplog: pytest.LogCaptureFixture
+) -> None:
+    explorer = launch()
+    hooks = FaultHooks(explorer.faults.deliver)
+    try:
+        raise ValueError("seven")
+    except ValueError as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    finally:
+        hooks.remove()
+    qtbot.waitUntil(lambda: bool(explorer.store.state.notices))
+    notice = explorer.store.state.notices[-1]
+    assert "seven" in notice.text
+    assert "in test_what_was_not_caught" in notice.details
+    assert "seven" in caplog.text
+
+
+def test_what_was_not_caught_on_another_thread_is_told_too(
+    launch: Launch, qtbot: QtBot, caplog: pytest.LogCaptureFixture
+) -> None:
+    explorer = launch()
+    hooks = FaultHooks(explorer.faults.deliver)
+
+    def stumble() -> None:
+        raise ValueError("eight")
+
+    thread = threading.Thread(target=stumble)
+    thread.start()
+    thread.join()
+    hooks.remove()
+    qtbot.waitUntil(lambda: bool(explorer.store.state.notices))
+    assert "eight" in explorer.store.state.notices[-1].text
+
+
+def test_messages_are_kept_with_their_details(launch: Launch) -> None:
+    explorer = launch()
+    explorer.store.settle(add_notice(Notice(severity="warning", text="Disk is full", details="47 bytes left")))
+    explorer.window.toggle_panel("messages")
+    messages = explorer.window.host("messages").findChild(QListWidget)
+    assert messages.item(0).text() == "Disk is full"
+
+
+def test_closing_while_a_model_runs_cancels_it_and_ends_every_thread(
+    model_folder: Path, qapp: QApplication, qtbot: QtBot
+) -> None:
+    engine = SlowEngine()
+    explorer = build(qapp, Settings(theme="light"), engine=engine, samples=())
+    explorer.window.show()
+    explorer.start(model_folder / "decoder", InputText(text=TEXT))
+    qtbot.waitUntil(engine.is_tracing.is_set, timeout=30_000)
+    explorer.window.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.endswith("lane")]
+
+
+def test_work_can_be_stopped_and_taken_up_again(model_folder: Path, qapp: QApplication, qtbot: QtBot) -> None:
+    engine = SlowEngine()
+    explorer = build(qapp, Settings(theme="light"), engine=engine, samples=())
+    explorer.window.show()
+    explorer.start(model_folder / "decoder", InputText(text=TEXT))
+    qtbot.waitUntil(engine.is_tracing.is_set, timeout=30_000)
+    explorer.controller.cancel()
+    assert explorer.controller.is_idle
+    engine.is_tracing.clear()
+    explorer.controller.retry()
+    qtbot.waitUntil(engine.is_tracing.is_set)
+    explorer.close()
+
+
+def test_closing_twice_does_it_once(launch: Launch, model_folder: Path) -> None:
+    explorer = launch(model_folder / "decoder", TEXT)
+    explorer.close()
+    explorer.close()
+
+
+def test_settings_that_cannot_be_written_do_not_keep_the_window_from_closing(
+    launch: Launch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    explorer = launch(keeper=SettingsStore(tmp_path / "file" / "settings.json"))
+    with caplog.at_level(logging.ERROR):
+        explorer.close()
+    assert "settings cannot be saved" in caplog.text
+
+
+def test_the_window_is_painted_before_torch_is_imported() -> None:
+    script = """
+import sys
+from explorer.app import build, make_application
+from explorer.settings.schema import Settings
+application = make_application(["test"])
+explorer = build(application, Settings())
+explorer.start_when_painted(None)
+explorer.window.first_painted.connect(lambda: print("painted", "torch" in sys.modules))
+explorer.window.show()
+while not explorer.controller.is_idle:
+    application.processEvents()
+explorer.close()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "painted False\n"
