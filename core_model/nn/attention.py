@@ -332,7 +332,8 @@ class Attention(nn.Module):
         tap.attention(site, layer, replace(heads, logsumexp_BHN=logsumexp_BHN).kept())
         for head, pattern_BNM in tap.pattern_edits(site, layer, heads).items():
             v_BMD = v_BKMD[:, head * v_BKMD.shape[1] // self.spec.n_heads]
-            out_BHND = out_BHND.index_copy(1, torch.tensor([head]), (pattern_BNM.to(v_BMD.dtype) @ v_BMD)[:, None])
+            at_head = torch.tensor([head], device=out_BHND.device)
+            out_BHND = out_BHND.index_copy(1, at_head, (pattern_BNM.to(v_BMD.dtype) @ v_BMD)[:, None])
         return tap.activation(f"{prefix}head_output", out_BHND)
 
     def _heads(self, x_BNE: torch.Tensor, n_heads: int, norm: nn.Module | None) -> torch.Tensor:

@@ -6,11 +6,12 @@ Shape letters: B batch, H heads, N queries, M keys, D head size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 
+from core_model.errors import TraceError
 from core_model.nn.attention import HeadInputs, visible_block
 from core_model.sites import layer_site
 
@@ -35,26 +36,32 @@ class _HeadEdit(Edit):
     layer: int
     head: int
 
-    @property
-    def output_site(self) -> str:
-        """The activation that holds this head's output."""
-        stack, kind = self.site.split(".")
-        return layer_site(stack, self.layer, "cross_head_output" if kind == "cross" else "head_output")
+    def check_head(self, n_heads: int) -> None:
+        """Raise TraceError unless there is such a head."""
+        if not 0 <= self.head < n_heads:
+            raise TraceError(f"head is {self.head}: layer {self.layer} of {self.site} has heads 0 to {n_heads - 1}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HeadOutputEdit(_HeadEdit):
+    """An edit of what a head hands on."""
 
     def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
-        if site != self.output_site:
+        stack, kind = self.site.split(".")
+        if site != layer_site(stack, self.layer, "cross_head_output" if kind == "cross" else "head_output"):
             return x
+        self.check_head(x.shape[1])
         edited_BHND = x.clone()
         edited_BHND[:, self.head] = self.edited_output(x[:, self.head])
         return edited_BHND
 
     def edited_output(self, out_BND: torch.Tensor) -> torch.Tensor:
         """This head's output after the edit."""
-        return out_BND
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblateHead(_HeadEdit):
+class AblateHead(_HeadOutputEdit):
     """Replace a head's output by zero, or by its mean over the positions of this input."""
 
     by: Literal["zero", "mean"] = "zero"
@@ -66,7 +73,7 @@ class AblateHead(_HeadEdit):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScaleHead(_HeadEdit):
+class ScaleHead(_HeadOutputEdit):
     """Multiply a head's output."""
 
     factor: float
@@ -76,17 +83,15 @@ class ScaleHead(_HeadEdit):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplacePattern(Edit):
+class ReplacePattern(_HeadEdit):
     """Give a head another attention matrix: uniform over what it may see, the previous token, or the token itself."""
 
-    site: str
-    layer: int
-    head: int
     pattern: Literal["uniform", "previous_token", "identity"]
 
     def patterns(self, site: str, layer: int, heads: HeadInputs) -> dict[int, torch.Tensor]:
         if (site, layer) != (self.site, self.layer):
             return {}
+        self.check_head(heads.q_BHND.shape[1])
         n, m = heads.n_queries, heads.n_keys
         device = heads.q_BHND.device
         if self.pattern == "uniform":
@@ -104,7 +109,14 @@ class PatchSite(Edit):
     """Replace an activation by the one another trace kept under the same name."""
 
     name: str
-    value: torch.Tensor
+    value: torch.Tensor = field(repr=False)
 
     def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
-        return self.value.to(x.dtype).expand_as(x) if site == self.name else x
+        if site != self.name:
+            return x
+        if self.value.shape != x.shape:
+            raise TraceError(
+                f"the value for {self.name} has shape {tuple(self.value.shape[1:])}: "
+                f"it is {tuple(x.shape[1:])} for this input, so patch from an input of the same length"
+            )
+        return self.value.to(x)

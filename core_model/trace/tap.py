@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 import torch
 
 from core_model.cancel import CancelToken, Progress
+from core_model.errors import TraceError
 from core_model.nn.attention import HeadInputs
 from core_model.nn.tap import Tap
 from core_model.trace.edits import Edit
@@ -30,6 +31,7 @@ class CollectingTap(Tap):
         self.heads: dict[tuple[str, int], HeadInputs] = {}
         self.activations: dict[str, torch.Tensor] = {}
         self._keep, self._edits = tuple(keep), tuple(edits)
+        self._unused = list(edits)
         self._cancel, self._progress, self._n_attentions = cancel, progress, n_attentions
 
     def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
@@ -37,7 +39,9 @@ class CollectingTap(Tap):
         if self._cancel is not None:
             self._cancel.check()
         for edit in self._edits:
-            x = edit.activation(site, x)
+            edited = edit.activation(site, x)
+            self._note_use(edit, edited is not x)
+            x = edited
         if any(fnmatchcase(site, pattern) for pattern in self._keep):
             self.activations[site] = x
         return x
@@ -52,5 +56,16 @@ class CollectingTap(Tap):
         """The replaced attention matrices of this attention."""
         patterns: dict[int, torch.Tensor] = {}
         for edit in self._edits:
-            patterns |= edit.patterns(site, layer, heads)
+            replaced = edit.patterns(site, layer, heads)
+            self._note_use(edit, bool(replaced))
+            patterns |= replaced
         return patterns
+
+    def check_edits_used(self) -> None:
+        """Raise TraceError when an edit names something this model has not, once the pass is over."""
+        if self._unused:
+            raise TraceError(f"{self._unused[0]} changed nothing: this model has no such attention or activation")
+
+    def _note_use(self, edit: Edit, is_used: bool) -> None:
+        if is_used:
+            self._unused = [unused for unused in self._unused if unused is not edit]

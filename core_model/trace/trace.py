@@ -38,7 +38,7 @@ def run_trace(
     """Run a model on one example in eval mode, off the UI thread. Memory is linear in length.
 
     `keep` names activations to remember, with shell wildcards (`decoder.*.residual_after`). Raises TraceError when
-    the inputs do not fit the model, Cancelled when asked to stop.
+    the inputs or the edits do not fit the model, Cancelled when asked to stop.
     """
     tensors = checked_tensors(model, inputs)
     n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
@@ -51,6 +51,7 @@ def run_trace(
             logits_BNV = model.logits(hidden_BNC, tap=tap) if model.head is not None else None
     finally:
         model.train(was_training)
+    tap.check_edits_used()
     logits = None if logits_BNV is None else _array(logits_BNV[0])
     return Trace(tap.heads, tap.activations, hidden=_array(hidden_BNC[0]), logits=logits)
 
