@@ -30,18 +30,22 @@ class ExportForm(QWidget):
         super().__init__(parent)
         self._source = source
         self.setFixedWidth(_WIDTH)
-        self._part = ChoiceEditor([("whole", self.tr("Whole matrix")), ("part", self.tr("Part on screen"))], self)
+        self._part = ChoiceEditor(
+            [("whole", self.tr("Whole matrix")), ("part", self.tr("Part on screen"))], parent=self
+        )
         self._part.setEnabled(not source.on_screen.is_whole)
-        self._format = ChoiceEditor([(name, title) for name, (title, _) in FORMAT_LABELS.items()], self)
+        titles = [(name, title) for name, (title, _) in FORMAT_LABELS.items()]
+        self._format = ChoiceEditor(titles, {name: text for name, (_, text) in FORMAT_LABELS.items()}, parent=self)
         self._preset = ChoiceEditor(
-            [*((f"{width:g}", f"{name}, {width:g} mm") for name, width in WIDTH_PRESETS), (_OTHER_WIDTH, "Other")], self
+            [*((f"{width:g}", f"{name}, {width:g} mm") for name, width in WIDTH_PRESETS), (_OTHER_WIDTH, "Other")],
+            parent=self,
         )
         self._width = _spin(WIDTHS_MM, " mm", self)
         self._dpi = CountEditor(self)
         self._dpi.setRange(*RESOLUTIONS)
         self._dpi.setSuffix(" dpi")
         self._font_size = _spin(FONT_SIZES, " pt", self)
-        self._colormap = ChoiceEditor([(_AS_ON_SCREEN, self.tr("As on screen")), *COLORMAP_LABELS.items()], self)
+        self._colormap = ChoiceEditor([(_AS_ON_SCREEN, self.tr("As on screen")), *COLORMAP_LABELS.items()], parent=self)
         self._labels = QCheckBox(self.tr("Tokens"), self)
         self._caption = QCheckBox(self.tr("Model, head, scale, text"), self)
         self._arrange()

@@ -39,7 +39,7 @@ class Exporter(QObject):
     def open(self, source: ExportSource) -> None:
         """Offer what there is to export, with the choices of the last time."""
         if self._dialog is not None:
-            self._dialog.raise_()
+            self._dialog.activateWindow()
             return
         dialog = self._dialog = ExportDialog(source, self._store.state.export, self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
