@@ -65,13 +65,18 @@ class Expression:
         table = self.family.names
         has_head = self.family.architectures[self.foreign.architecture] is not None
         prefix = table.prefixes[0] if has_head and table.prefixes else ""
+
+        def full(short: str) -> str:
+            return short if short.startswith(table.roots) else f"{prefix}{short}"
+
         shapes = tensor_shapes(config)
         n_layers = max(stack.n_layers for stack in config.stacks.values())
         tensors: dict[str, torch.Tensor] = {}
         for line in assignments(table.rows(config), shapes, n_layers):
             theirs = line.conversion.to_theirs([state[name] for name in line.ours])
-            for short, tensor in zip(line.theirs, theirs, strict=True):
-                tensors[short if short.startswith(table.roots) else f"{prefix}{short}"] = tensor
+            tensors.update({full(short): tensor for short, tensor in zip(line.theirs, theirs, strict=True)})
+            if theirs[0].dim() == 1:  # a bias under all its names: versions of the library differ in which they read
+                tensors.update({full(copy): theirs[0].clone() for copy in line.also})
         return tensors
 
 

@@ -23,7 +23,7 @@ from core_model.checkpoint.wording import file_name, shown
 from core_model.errors import CheckpointError
 from core_model.results import FloatArray
 
-PIECE_BYTES = 8 * 1024 * 1024
+PIECE_BYTES = 1024 * 1024
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -76,7 +76,7 @@ class SafetensorsFile:
         return values.reshape(entry.shape) if whole else values
 
     def pieces(self, name: str, begin: int = 0, end: int | None = None) -> Iterator[tuple[slice, FloatArray]]:
-        """Elements begin to end as flat float32 arrays of at most 8 MB as stored, each with its place in the tensor."""
+        """Elements begin to end as flat float32 arrays of at most 1 MB as stored, each with its place in the tensor."""
         entry = self.entries[name]
         widen, n_element = entry.dtype.widen, entry.dtype.bits // 8
         if widen is None:

@@ -1,0 +1,123 @@
+"""Model configs that between them use every kind of part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core_model.config import (
+    AlibiPositions,
+    AttentionSpec,
+    BucketedPositions,
+    ExpertsSpec,
+    FeedForwardSpec,
+    HeadSpec,
+    HeadTransform,
+    LayerSpec,
+    LearnedPositions,
+    MaskSpec,
+    ModelConfig,
+    NormSpec,
+    QueryKeyNorm,
+    ResidualSpec,
+    RotaryPositions,
+    RotaryScaling,
+    SinusoidalPositions,
+    SpecialTokens,
+    StackConfig,
+    TokenEmbedding,
+    multi_head,
+)
+
+WIDTH = 12
+_RMS = NormSpec(kind="rms", eps=1e-6, bias=False)
+_CAUSAL = MaskSpec(causal=True)
+
+
+def layer(attention: AttentionSpec, **options: object) -> LayerSpec:
+    """A pre-norm layer around an attention."""
+    parts = {
+        "attention_residual": ResidualSpec(before=NormSpec()),
+        "feed_forward": FeedForwardSpec(d_hidden=20),
+        "feed_forward_residual": ResidualSpec(before=NormSpec()),
+        **options,
+    }
+    return LayerSpec(attention=attention, **parts)  # pyright: ignore[reportArgumentType]
+
+
+def stack(*layers: LayerSpec, **options: object) -> StackConfig:
+    """A stack of these layers."""
+    parts = {"embedding": TokenEmbedding(vocab_size=11, d_embedding=WIDTH), **options}
+    return StackConfig(d_model=WIDTH, layers=layers, **parts)  # pyright: ignore[reportArgumentType]
+
+
+def translator() -> ModelConfig:
+    """An encoder-decoder with relative positions, cross attention, shared embeddings and special tokens."""
+    shared = replace(multi_head(WIDTH, 3, position=BucketedPositions(n_buckets=8, max_distance=20)), output_bias=False)
+    later = replace(shared, position=BucketedPositions(n_buckets=8, max_distance=20, from_layer=0))
+    crossing = {"cross_attention": multi_head(WIDTH, 2), "cross_residual": ResidualSpec(total=NormSpec())}
+    return ModelConfig(
+        encoder=stack(layer(shared), layer(later), position=SinusoidalPositions(layout="halves")),
+        decoder=stack(layer(multi_head(WIDTH, 3, mask=_CAUSAL), **crossing), final_norm=NormSpec(bias=False)),
+        head=HeadSpec(n_outputs=11, task="language_model", tied=True, bias=True, scale=0.5),
+        shared_embedding=True,
+        special=SpecialTokens(begin=0, end=1, padding=2, decoder_start=2),
+    )
+
+
+def mixture() -> ModelConfig:
+    """Rotary positions of every kind, grouped heads, query-key norms, sinks, experts, windows, sandwich norms."""
+    scaling = RotaryScaling(kind="longrope", original_length=8, short_factors=(1.0, 2.0), long_factors=(3.0, 4.0))
+    grouped = AttentionSpec(
+        n_heads=6,
+        n_key_heads=2,
+        head_size=4,
+        scale=0.5,
+        mask=MaskSpec(causal=True, window=5, n_global=1),
+        position=RotaryPositions(n_rotated=4, scaling=scaling),
+        query_key_norm=QueryKeyNorm(norm=_RMS, over="heads"),
+        soft_cap=30.0,
+        sinks=True,
+        query_bias=False,
+    )
+    wide = replace(grouped, query_key_norm=QueryKeyNorm(norm=_RMS, over="width"), position=AlibiPositions())
+    sandwich = ResidualSpec(before=_RMS, after=replace(_RMS, unit_offset=True), scale=0.5)
+    experts = FeedForwardSpec(
+        d_hidden=10,
+        gated=True,
+        bias=False,
+        activation="silu",
+        experts=ExpertsSpec(n_experts=4, n_active=2, d_shared=7, router_bias=True),
+    )
+    return ModelConfig(
+        decoder=stack(
+            layer(grouped, feed_forward=experts, attention_residual=sandwich),
+            layer(wide, parallel=True, shared_norm=True, feed_forward_residual=ResidualSpec()),
+            final_norm=_RMS,
+        ),
+        head=HeadSpec(n_outputs=5, task="token_classes", labels=("a", "b", "c", "d", "e"), soft_cap=20.0),
+    )
+
+
+def shared_encoder() -> ModelConfig:
+    """One set of weights run three times over a projected embedding with types, and a head with a transform."""
+    spec = layer(multi_head(WIDTH, 2))
+    return ModelConfig(
+        encoder=stack(
+            spec,
+            spec,
+            spec,
+            embedding=TokenEmbedding(vocab_size=11, d_embedding=5, n_types=2, norm=NormSpec(), scale=2.0),
+            position=LearnedPositions(max_length=9, offset=2),
+            weights_of=(0, 0, 0),
+        ),
+        head=HeadSpec(
+            n_outputs=11,
+            task="masked_language_model",
+            tied=True,
+            bias=True,
+            transform=HeadTransform(d_output=5, activation="gelu", norm=NormSpec()),
+        ),
+    )
+
+
+EVERY = {"translator": translator, "mixture": mixture, "shared_encoder": shared_encoder}
