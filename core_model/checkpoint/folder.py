@@ -23,6 +23,7 @@ ADAPTER_CONFIG_NAME = "adapter_config.json"
 PIPELINE_NAME = "model_index.json"
 
 _FIRST_CHOICES = ("model.safetensors", "pytorch_model.safetensors")
+_REVISION_BYTES = 100
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<total>\d+)\.safetensors", re.IGNORECASE)
 _CACHE_ENTRY = re.compile(r"models--(?P<name>.+)")
 _OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".gguf", ".onnx", ".npz", ".pb", ".tflite")
@@ -88,8 +89,13 @@ def locate(path: Path) -> Location:
 
 def _locate_file(path: Path) -> Location:
     """One weights file: the whole model when it is a shard and the others are there, else that file alone."""
+    notes: list[str] = []
     for index in _listed(path.parent, INDEX_SUFFIX):
-        files = read_index(index)
+        try:
+            files = read_index(index)
+        except CheckpointError as error:
+            notes.append(f"the index beside it is not used: {error}")
+            continue
         if path not in files.values():
             continue
         if missing := missing_shards(files):
@@ -102,7 +108,7 @@ def _locate_file(path: Path) -> Location:
         return _location(
             path, weights=shards, notes=(f"{file_name(path)} is one shard without an index: all shards were opened",)
         )
-    return _location(path, weights=(path,))
+    return _location(path, weights=(path,), notes=tuple(notes))
 
 
 def _locate_folder(folder: Path) -> Location:
@@ -165,7 +171,10 @@ def _snapshot(entry: Path) -> Path:
     if not snapshots:
         raise CheckpointError(f"{file_name(entry)} is a cache entry without a snapshot: download the model", path=entry)
     main = entry / "refs" / "main"
-    revision = main.read_text(encoding="utf-8", errors="replace").strip() if main.is_file() else ""
+    revision = ""
+    if main.is_file():
+        with open_regular(main) as file:
+            revision = file.read(_REVISION_BYTES).decode("ascii", "replace").strip()
     named = [path for path in snapshots if path.name == revision]
     return named[0] if named else max(snapshots, key=lambda path: path.stat().st_mtime)
 

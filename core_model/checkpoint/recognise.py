@@ -18,11 +18,12 @@ class OtherFormat:
 
     what: str
     next_step: str
+    instead_of: str = "a safetensors file"
 
     @property
     def sentence(self) -> str:
         """The two as the end of a sentence that begins with the file's name."""
-        return f"{self.what}, not a safetensors file: {self.next_step}"
+        return f"{self.what}, not {self.instead_of}: {self.next_step}"
 
 
 _PYTORCH_PICKLE = OtherFormat(
@@ -32,7 +33,7 @@ _PYTORCH_PICKLE = OtherFormat(
 _NUMPY_ARCHIVE = OtherFormat(what="a numpy archive (.npz)", next_step="save its arrays as safetensors")
 _ZIP = OtherFormat(what="a zip archive", next_step="unpack it and open the .safetensors file inside")
 _LFS_POINTER = OtherFormat(
-    what="a Git LFS pointer, not the weights", next_step="fetch them with `git lfs pull` in that folder"
+    what="a Git LFS pointer", instead_of="the weights", next_step="fetch them with `git lfs pull` in that folder"
 )
 _TEXT = OtherFormat(what="a text", next_step=_FETCH_AGAIN)
 _ZEROS = OtherFormat(what="all zeros, as an interrupted download leaves it", next_step=_FETCH_AGAIN)

@@ -57,6 +57,11 @@ def test_one_shard_opens_the_whole_model_and_says_so(tmp_path: Path) -> None:
     assert "is one shard" in opens_whole(second)[0]
 
 
+def test_a_file_beside_a_broken_index_opens_and_the_index_is_named(tmp_path: Path) -> None:
+    (tiny.write(tmp_path) / "model.safetensors.index.json").write_text("{")
+    assert "model.safetensors.index.json" in opens_whole(tmp_path / "model.safetensors")[0]
+
+
 def test_complete_shards_without_an_index_are_opened(tmp_path: Path) -> None:
     first, _ = tiny.write_shards(tmp_path)
     (tmp_path / "model.safetensors.index.json").unlink()
