@@ -9,7 +9,7 @@ files, devices or seeds.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from core_model.errors import ConfigError
@@ -32,6 +32,11 @@ def _require_positive(record: object, *names: str) -> None:
         value = getattr(record, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
             raise ConfigError(f"{name} is {value!r}: it must be a finite number above 0")
+
+
+def _given(record: object, *names: str) -> list[str]:
+    """The names of those fields that are not None."""
+    return [name for name in names if getattr(record, name) is not None]
 
 
 def _require_rate(record: object, *names: str) -> None:
@@ -112,6 +117,11 @@ class RotaryScaling:
     def __post_init__(self) -> None:
         _require_positive(self, "factor", "attention_factor")
         _require_counts(self, 0 if self.kind == "linear" else 1, "original_length")
+        if self.kind == "llama3" and self.high_frequency_factor <= self.low_frequency_factor:
+            raise ConfigError(
+                f"high_frequency_factor is {self.high_frequency_factor}: "
+                f"it must be above low_frequency_factor, {self.low_frequency_factor}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +142,15 @@ class RotaryPositions:
         _require_positive(self, "base")
         if self.n_rotated % 2:
             raise ConfigError(f"n_rotated is {self.n_rotated}: rotary positions turn pairs, so it must be even")
+        if self.scaling is not None and self.scaling.kind == "longrope":
+            for name, factors in (
+                ("short_factors", self.scaling.short_factors),
+                ("long_factors", self.scaling.long_factors),
+            ):
+                if len(factors) != self.n_rotated // 2:
+                    raise ConfigError(
+                        f"{name} has {len(factors)} entries: longrope needs one for each of {self.n_rotated // 2} pairs"
+                    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +181,9 @@ class BucketedPositions:
     from_layer: int | None = None
 
     def __post_init__(self) -> None:
-        _require_counts(self, 2, "n_buckets", "max_distance")
+        _require_counts(self, 4 if self.bidirectional else 2, "n_buckets")
+        n_exact = self.n_buckets // (4 if self.bidirectional else 2)
+        _require_counts(self, n_exact + 1, "max_distance")
 
 
 AbsolutePositions: TypeAlias = SinusoidalPositions | LearnedPositions
@@ -242,8 +263,12 @@ class AttentionSpec:
 
     def __post_init__(self) -> None:
         _require_counts(self, 1, "n_heads", "n_key_heads", "head_size")
-        _require_positive(self, "scale")
+        _require_positive(self, "scale", *_given(self, "soft_cap", "clip"))
         _require_rate(self, "dropout")
+        if self.sinks and self.normalizer != "softmax":
+            raise ConfigError(
+                f"sinks is True: a sink is one more score of a softmax, but normalizer is {self.normalizer!r}"
+            )
         if self.n_heads % self.n_key_heads:
             raise ConfigError(
                 f"n_heads is {self.n_heads} and n_key_heads is {self.n_key_heads}: "
@@ -297,11 +322,17 @@ class ExpertsSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class FeedForwardSpec:
-    """Two linear maps around an activation, applied to each position; `gated` multiplies by a third (Shazeer 2020)."""
+    """Two linear maps around an activation, applied to each position; `gated` multiplies by a third (Shazeer 2020).
+
+    Of a gated one, `clip` bounds the gate from above and what it multiplies from both sides, and `unit_offset`
+    multiplies by 1 + input(x) (gpt-oss).
+    """
 
     d_hidden: int
     activation: Activation = "relu"
     gated: bool = False
+    clip: float | None = None
+    unit_offset: bool = False
     bias: bool = True
     output_bias: bool | None = None
     dropout: float = 0.0
@@ -310,6 +341,10 @@ class FeedForwardSpec:
     def __post_init__(self) -> None:
         _require_counts(self, 1, "d_hidden")
         _require_rate(self, "dropout")
+        if self.clip is not None:
+            _require_positive(self, "clip")
+        if not self.gated and (self.clip is not None or self.unit_offset):
+            raise ConfigError(f"clip is {self.clip} and unit_offset is {self.unit_offset}: only a gated one has them")
 
     @property
     def has_output_bias(self) -> bool:
@@ -351,6 +386,16 @@ class LayerSpec:
     cross_residual: ResidualSpec = ResidualSpec()
     parallel: bool = False
     shared_norm: bool = False
+
+    def __post_init__(self) -> None:
+        cross = self.cross_attention
+        if cross is not None and (cross.position is not None or cross.mask != MaskSpec()):
+            raise ConfigError(
+                f"cross_attention has the mask {cross.mask.label!r} and the position {cross.position}: "
+                "places in two different texts cannot be compared, so leave both out"
+            )
+        if cross is not None and self.parallel:
+            raise ConfigError("parallel is True: a layer with cross_attention runs its sublayers one after the other")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -397,13 +442,33 @@ class StackConfig:
         _require_counts(self, 1, "d_model")
         if not self.layers:
             raise ConfigError("layers is empty: a stack needs at least one layer")
-        if self.weights_of and (
-            len(self.weights_of) != len(self.layers) or any(not 0 <= w <= i for i, w in enumerate(self.weights_of))
+        self._check_shared_weights()
+        self._check_shared_tables()
+
+    def _check_shared_weights(self) -> None:
+        owners = self.weights_of
+        if owners and (
+            len(owners) != self.n_layers or any(not 0 <= w <= i or owners[w] != w for i, w in enumerate(owners))
         ):
             raise ConfigError(
-                f"weights_of is {self.weights_of}: it must name, for each of the {len(self.layers)} layers, "
-                "itself or an earlier one"
+                f"weights_of is {owners}: it must name, for each of the {self.n_layers} layers, "
+                "itself or an earlier one that has weights of its own"
             )
+        for index, owner in enumerate(owners):
+            if self.layers[index] != self.layers[owner]:
+                raise ConfigError(f"weights_of[{index}] is {owner}: layers {index} and {owner} must then be the same")
+
+    def _check_shared_tables(self) -> None:
+        positions = [layer.attention.position for layer in self.layers]
+        for index, position in enumerate(positions):
+            if not isinstance(position, BucketedPositions) or position.from_layer is None:
+                continue
+            owners = [i for i, other in enumerate(positions) if other == replace(position, from_layer=None)]
+            if position.from_layer not in owners:
+                raise ConfigError(
+                    f"from_layer of layer {index} is {position.from_layer}: "
+                    f"it must name a layer with a table of the same buckets, one of {owners}"
+                )
 
     @property
     def n_layers(self) -> int:
@@ -454,6 +519,7 @@ class HeadSpec:
 
     def __post_init__(self) -> None:
         _require_counts(self, 1, "n_outputs")
+        _require_positive(self, "scale", *_given(self, "soft_cap"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -487,12 +553,26 @@ class ModelConfig:
             raise ConfigError("the decoder has no cross_attention: with an encoder, at least one layer must read it")
         if crosses and self.encoder is None:
             raise ConfigError("the decoder has cross_attention, but there is no encoder for it to read")
-        if self.head and self.head.tied and self.head.transform is None:
-            table = self.output_stack.embedding
-            if self.head.n_outputs != table.vocab_size:
-                raise ConfigError(
-                    f"head.n_outputs is {self.head.n_outputs}: a tied head has one output a token, {table.vocab_size}"
-                )
+        if self.encoder and any(layer.cross_attention for layer in self.encoder.layers):
+            raise ConfigError("the encoder has cross_attention: only a decoder reads an encoder")
+        if self.encoder and self.decoder and self.shared_embedding:
+            sizes = [(s.embedding.vocab_size, s.embedding.d_embedding) for s in (self.encoder, self.decoder)]
+            if sizes[0] != sizes[1]:
+                raise ConfigError(f"shared_embedding is True: the token tables must then be one size, not {sizes}")
+        if self.head and self.head.tied:
+            self._check_tied(self.head)
+
+    def _check_tied(self, head: HeadSpec) -> None:
+        table = self.output_stack.embedding
+        if head.n_outputs != table.vocab_size:
+            raise ConfigError(
+                f"head.n_outputs is {head.n_outputs}: a tied head has one output a token, {table.vocab_size}"
+            )
+        width = head.transform.d_output if head.transform else self.output_stack.d_model
+        if width != table.d_embedding:
+            raise ConfigError(
+                f"head.tied is True: its input is {width} wide, but token vectors are {table.d_embedding} wide"
+            )
 
     @property
     def stacks(self) -> dict[str, StackConfig]:

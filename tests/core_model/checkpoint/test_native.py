@@ -163,9 +163,10 @@ def test_a_wrong_field_is_a_config_error_that_names_its_place(
 def test_sizes_that_the_tensors_deny_are_refused_before_anything_is_built(tmp_path: Path) -> None:
     save_run_model(tmp_path / "run", model_of(translator()), None, {})
     config = translator()
-    assert config.encoder is not None
-    huge = replace(config.encoder, embedding=replace(config.encoder.embedding, vocab_size=10**12))
-    document = native.config_document(replace(config, encoder=huge, head=None))
+    encoder, decoder = (
+        replace(stack, embedding=replace(stack.embedding, vocab_size=10**12)) for stack in config.stacks.values()
+    )
+    document = native.config_document(replace(config, encoder=encoder, decoder=decoder, head=None))
     (tmp_path / "run" / "config.json").write_text(json.dumps(document))
     with open_checkpoint(tmp_path / "run") as checkpoint, pytest.raises(CheckpointError, match="expected"):
         checkpoint.load_model()
