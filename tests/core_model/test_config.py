@@ -1,0 +1,232 @@
+"""Descriptions that contradict themselves are refused when they are made, naming field, value and limit."""
+
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from core_model.config import (
+    AlibiPositions,
+    AttentionSpec,
+    BucketedPositions,
+    ExpertsSpec,
+    FeedForwardSpec,
+    HeadSpec,
+    HeadTransform,
+    LayerSpec,
+    LearnedPositions,
+    MaskSpec,
+    ModelConfig,
+    NormSpec,
+    ResidualSpec,
+    RotaryPositions,
+    RotaryScaling,
+    SinusoidalPositions,
+    StackConfig,
+    TokenEmbedding,
+    multi_head,
+)
+from core_model.errors import ConfigError
+
+ATTENTION = {"n_heads": 4, "n_key_heads": 2, "head_size": 8, "scale": 0.5}
+LAYER = LayerSpec(
+    attention=multi_head(16, 4),
+    attention_residual=ResidualSpec(),
+    feed_forward=FeedForwardSpec(d_hidden=32),
+    feed_forward_residual=ResidualSpec(),
+)
+CROSSING = replace(LAYER, cross_attention=multi_head(16, 4))
+EMBEDDING = TokenEmbedding(vocab_size=10, d_embedding=16)
+STACK = StackConfig(d_model=16, embedding=EMBEDDING, layers=(LAYER, LAYER))
+READER = replace(STACK, layers=(CROSSING, LAYER))
+TIED = HeadSpec(n_outputs=10, task="language_model", tied=True)
+BUCKETS = replace(LAYER, attention=multi_head(16, 4, position=BucketedPositions()))
+LONGROPE = {"kind": "longrope", "original_length": 8, "short_factors": (1.0, 2.0), "long_factors": (1.0, 2.0)}
+
+
+def borrowing(**changes) -> LayerSpec:
+    """A layer that uses the table of layer 0."""
+    return replace(LAYER, attention=multi_head(16, 4, position=BucketedPositions(from_layer=0, **changes)))
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        (NormSpec, {"eps": 0.0}, "eps is 0.0: .* above 0"),
+        (NormSpec, {"eps": float("nan")}, "eps is nan: .* finite"),
+        (SinusoidalPositions, {"base": -1.0}, "base is -1.0: .* above 0"),
+        (SinusoidalPositions, {"offset": -1}, "offset is -1: .* at least 0"),
+        (LearnedPositions, {"max_length": 0}, "max_length is 0: .* at least 1"),
+        (LearnedPositions, {"max_length": 4, "offset": 1.5}, "offset is 1.5: .* whole number"),
+        (RotaryPositions, {"n_rotated": 7}, "n_rotated is 7: .* even"),
+        (RotaryPositions, {"n_rotated": 0}, "n_rotated is 0: .* at least 2"),
+        (RotaryPositions, {"n_rotated": 4, "base": float("inf")}, "base is inf"),
+        (RotaryScaling, {"kind": "yarn"}, "original_length is 0: .* at least 1"),
+        (RotaryScaling, {"kind": "linear", "factor": 0}, "factor is 0: .* above 0"),
+        (
+            RotaryScaling,
+            {"kind": "llama3", "original_length": 8, "low_frequency_factor": 4.0},
+            "high_frequency_factor is 4.0: .* above low_frequency_factor, 4.0",
+        ),
+        (
+            RotaryPositions,
+            {"n_rotated": 6, "scaling": RotaryScaling(**LONGROPE)},
+            "short_factors has 2 entries: .* each of 3 pairs",
+        ),
+        (
+            RotaryPositions,
+            {"n_rotated": 4, "scaling": RotaryScaling(**LONGROPE | {"long_factors": ()})},
+            "long_factors has 0 entries: .* each of 2 pairs",
+        ),
+        (AlibiPositions, {"max_bias": 0}, "max_bias is 0"),
+        (BucketedPositions, {"n_buckets": 3}, "n_buckets is 3: .* at least 4"),
+        (BucketedPositions, {"n_buckets": 1, "bidirectional": False}, "n_buckets is 1: .* at least 2"),
+        (BucketedPositions, {"max_distance": 8}, "max_distance is 8: .* at least 9"),
+        (BucketedPositions, {"max_distance": 16, "bidirectional": False}, "max_distance is 16: .* at least 17"),
+        (MaskSpec, {"window": 0}, "window is 0: .* at least 1"),
+        (MaskSpec, {"n_global": -1}, "n_global is -1: .* at least 0"),
+        (MaskSpec, {"n_prefix": True}, "n_prefix is True: .* whole number"),
+        (AttentionSpec, ATTENTION | {"n_key_heads": 3}, "n_heads is 4 and n_key_heads is 3: .* multiple"),
+        (AttentionSpec, ATTENTION | {"n_heads": 0}, "n_heads is 0: .* at least 1"),
+        (AttentionSpec, ATTENTION | {"head_size": -8}, "head_size is -8: .* at least 1"),
+        (AttentionSpec, ATTENTION | {"scale": 0.0}, "scale is 0.0: .* above 0"),
+        (AttentionSpec, ATTENTION | {"soft_cap": 0.0}, "soft_cap is 0.0: .* above 0"),
+        (AttentionSpec, ATTENTION | {"clip": -1.0}, "clip is -1.0: .* above 0"),
+        (AttentionSpec, ATTENTION | {"dropout": 1.0}, "dropout is 1.0: .* below 1"),
+        (AttentionSpec, ATTENTION | {"position": RotaryPositions(n_rotated=10)}, "n_rotated is 10: .* only 8"),
+        (AttentionSpec, ATTENTION | {"sinks": True, "normalizer": "relu"}, "sinks is True: .* normalizer is 'relu'"),
+        (
+            AttentionSpec,
+            ATTENTION | {"position": AlibiPositions(rounded=True)},
+            "position.rounded is true: .* causal mask only",
+        ),
+        (ExpertsSpec, {"n_experts": 2, "n_active": 3}, "n_active is 3: there are only 2 experts"),
+        (ExpertsSpec, {"n_experts": 0, "n_active": 1}, "n_experts is 0: .* at least 1"),
+        (FeedForwardSpec, {"d_hidden": 0}, "d_hidden is 0: .* at least 1"),
+        (FeedForwardSpec, {"d_hidden": 4, "dropout": -0.1}, "dropout is -0.1: .* at least 0"),
+        (ResidualSpec, {"scale": 0}, "scale is 0: .* above 0"),
+        (ResidualSpec, {"dropout": "a lot"}, "dropout is 'a lot'"),
+        (TokenEmbedding, {"vocab_size": 0, "d_embedding": 4}, "vocab_size is 0: .* at least 1"),
+        (TokenEmbedding, {"vocab_size": 5, "d_embedding": 4, "scale": -2.0}, "scale is -2.0: .* above 0"),
+        (HeadSpec, {"n_outputs": 0, "task": "language_model"}, "n_outputs is 0: .* at least 1"),
+        (HeadSpec, {"n_outputs": 5, "task": "language_model", "soft_cap": 0}, "soft_cap is 0: .* above 0"),
+    ],
+)
+def test_a_value_outside_its_limits_is_named_with_them(make, given, message):
+    with pytest.raises(ConfigError, match=message):
+        make(**given)
+
+
+@pytest.mark.parametrize(
+    ("base", "changes", "message"),
+    [
+        (
+            CROSSING,
+            {"cross_attention": multi_head(16, 4, mask=MaskSpec(causal=True))},
+            "cross_attention has the mask 'causal'",
+        ),
+        (
+            CROSSING,
+            {"cross_attention": multi_head(16, 4, position=AlibiPositions())},
+            "cross_attention .* AlibiPositions",
+        ),
+        (CROSSING, {"parallel": True}, "parallel is True: a layer with cross_attention"),
+        (STACK, {"layers": ()}, "layers is empty: .* at least one layer"),
+        (STACK, {"d_model": 0}, "d_model is 0: .* at least 1"),
+        (STACK, {"weights_of": (0,)}, r"weights_of is \(0,\): .* each of the 2 layers"),
+        (STACK, {"weights_of": (1, 1)}, r"weights_of is \(1, 1\): .* itself or an earlier one"),
+        (STACK, {"layers": (LAYER,) * 3, "weights_of": (0, 0, 1)}, r"weights_of is \(0, 0, 1\): .* weights of its own"),
+        (STACK, {"layers": (LAYER, CROSSING), "weights_of": (0, 0)}, r"weights_of\[1\] is 0: layers 1 and 0 .* same"),
+        (STACK, {"layers": (LAYER, borrowing())}, r"from_layer of layer 1 is 0: .* one of \[\]"),
+        (STACK, {"layers": (BUCKETS, borrowing(n_buckets=8))}, r"from_layer of layer 1 is 0: .* the same buckets"),
+        (ModelConfig(encoder=STACK), {"encoder": None}, "neither an encoder nor a decoder"),
+        (ModelConfig(encoder=STACK), {"decoder": STACK}, "the decoder has no cross_attention"),
+        (ModelConfig(encoder=STACK), {"encoder": READER}, "the encoder has cross_attention: only a decoder"),
+        (ModelConfig(decoder=STACK), {"decoder": READER}, "the decoder has cross_attention, but there is no encoder"),
+        (
+            ModelConfig(encoder=STACK, decoder=READER),
+            {"encoder": replace(STACK, embedding=replace(EMBEDDING, vocab_size=11)), "shared_embedding": True},
+            r"shared_embedding is True: .* one size, not \[\(11, 16\), \(10, 16\)\]",
+        ),
+        (
+            ModelConfig(decoder=STACK),
+            {"head": replace(TIED, n_outputs=9)},
+            "head.n_outputs is 9: .* one output a token, 10",
+        ),
+        (
+            ModelConfig(decoder=STACK),
+            {"head": replace(TIED, transform=HeadTransform(d_output=12, activation="gelu"))},
+            "head.tied is True: its input is 12 wide, but token vectors are 16 wide",
+        ),
+    ],
+)
+def test_parts_that_do_not_go_together_are_named(base, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        replace(base, **changes)
+
+
+@pytest.mark.parametrize(("d_model", "n_heads"), [(10, 3), (0, 1), (8, 0)])
+def test_a_width_that_heads_do_not_divide_is_named(d_model, n_heads):
+    with pytest.raises(ConfigError, match=f"d_model is {d_model} and n_heads is {n_heads}: .* multiple"):
+        multi_head(d_model, n_heads)
+
+
+def test_the_article_scales_scores_by_one_over_the_root_of_the_head_size():
+    """Vaswani et al. 2017, eq. 1 and section 3.2.2: d_model 512, 8 heads of 64."""
+    spec = multi_head(512, 8)
+    assert (spec.head_size, spec.n_key_heads, spec.d_query, spec.d_key) == (64, 8, 512, 512)
+    assert spec.scale == 1 / 8
+
+
+def test_grouped_queries_make_keys_and_values_narrower():
+    spec = multi_head(512, 8, n_key_heads=2)
+    assert (spec.d_query, spec.d_key) == (512, 128)
+
+
+@pytest.mark.parametrize(
+    ("mask", "label"),
+    [
+        (MaskSpec(), "full"),
+        (MaskSpec(causal=True), "causal"),
+        (MaskSpec(causal=True, window=4096), "causal, window 4096"),
+        (MaskSpec(window=256, n_global=1), "symmetric, window 256, 1 global"),
+        (MaskSpec(causal=True, n_prefix=3), "causal, prefix 3"),
+    ],
+)
+def test_a_mask_is_said_in_words(mask, label):
+    assert mask.label == label
+
+
+def test_attention_layers_are_listed_by_site():
+    config = ModelConfig(encoder=STACK, decoder=READER)
+    assert {site: len(layers) for site, layers in config.attention_layers().items()} == {
+        "encoder.self": 2,
+        "decoder.self": 2,
+        "decoder.cross": 1,
+    }
+    assert list(ModelConfig(decoder=STACK).attention_layers()) == ["decoder.self"]
+
+
+def test_shared_layers_name_whose_weights_they_use():
+    shared = replace(STACK, weights_of=(0, 0))
+    assert [shared.weights_index(layer) for layer in range(2)] == [0, 0]
+    assert [STACK.weights_index(layer) for layer in range(2)] == [0, 1]
+
+
+def test_only_learned_positions_have_an_end():
+    assert replace(STACK, position=LearnedPositions(max_length=512)).max_length == 512
+    assert replace(STACK, position=SinusoidalPositions()).max_length is None
+
+
+def test_records_are_frozen_and_equal_by_value():
+    assert multi_head(16, 4) == multi_head(16, 4)
+    assert hash(ModelConfig(decoder=STACK)) == hash(ModelConfig(decoder=STACK))
+    with pytest.raises(FrozenInstanceError):
+        STACK.d_model = 8  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("module", ["config", "errors", "sites", "results", "trace", "cancel"])
+def test_what_the_window_imports_brings_no_torch(module):
+    code = f"import sys, core_model.{module}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
