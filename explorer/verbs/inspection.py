@@ -75,7 +75,8 @@ def lines(info: ModelInfo, tensors: Mapping[str, TensorInfo], *, all_tensors: bo
     total = bytes_text(sum(tensor.n_bytes for tensor in tensors.values()))
     rows = [_tensor_row(tensor) for tensor in tensors.values()] if all_tensors else []
     yield ""
-    yield f"{len(tensors)} tensors, {total}" + ("" if all_tensors else "; --tensors lists them")
+    word = "tensor" if len(tensors) == 1 else "tensors"
+    yield f"{len(tensors)} {word}, {total}" + ("" if all_tensors else "; --tensors lists them")
     yield from _table(rows)
 
 

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from types import SimpleNamespace
+
+import pytest
+
+from core_model.errors import CoreError
+from explorer import cli as command_line
+from explorer.cli import VERBS, make_parser
+from tests.explorer.cli.conftest import ROOT, Cli, Done
+
+
+@pytest.fixture
+def verb(monkeypatch: pytest.MonkeyPatch):
+    """A verb `do` whose run is given by the test."""
+    module = SimpleNamespace(add_arguments=lambda parser: None, run=None)
+    monkeypatch.setitem(VERBS, "do", command_line.Verb(module="verb.of.the.test", summary="for a test"))
+    monkeypatch.setitem(sys.modules, "verb.of.the.test", module)
+    return module
+
+
+def raising(error: BaseException):
+    def run(arguments: object) -> int:
+        raise error
+
+    return run
+
+
+def test_help_lists_every_verb_and_how_things_are_counted(cli: Cli):
+    done = cli("--help")
+    assert done.status == 0
+    for name, row in VERBS.items():
+        assert f"{name:12}{row.summary}" in done.out
+    assert "counted from 0; rows are queries, columns are keys" in done.out
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_has_a_help_with_a_word_on_every_argument(cli: Cli, name: str):
+    done = cli(name, "--help")
+    assert done.status == 0 and done.out.startswith(f"usage: transformer-explorer {name}")
+    (verbs,) = (action for action in make_parser(name)._actions if isinstance(action.choices, dict))
+    for action in verbs.choices[name]._actions:
+        assert action.help, action.dest
+
+
+def test_the_version_is_that_of_the_project(cli: Cli):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert cli("--version").out == f"transformer-explorer {project['version']}\n"
+
+
+def test_help_imports_nothing_that_takes_time():
+    code = (
+        "import sys; from explorer.cli import main; main(['--help']);"
+        "print([m for m in ('numpy', 'torch', 'PySide6', 'matplotlib', 'msgspec', 'tokenizers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nonsense",), "argument verb: invalid choice: 'nonsense'"),
+        (("attention", "x"), "the following arguments are required: --text, --layer, --head, --out"),
+        (
+            ("attention", "x", "--text", "a", "--layer", "one", "--head", "0", "--out", "f.svg"),
+            "invalid int value: 'one'",
+        ),
+        (("screenshot", "--out", "a.png", "--size", "big"), "'big' is not a size like 1600x1000"),
+        (("attention", "x", "--rows", "4:2"), "'4:2' is not a range like 0:40"),
+    ],
+)
+def test_arguments_that_make_no_command_are_one_line_and_status_2(cli: Cli, arguments, message):
+    done = cli(*arguments)
+    assert done.status == 2 and done.out == ""
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("transformer-explorer: ") and message in done.err and "--help" in done.err
+
+
+def test_what_a_person_can_mend_is_one_line_and_status_2(cli: Cli, verb):
+    verb.run = raising(CoreError("The first line\nand   the second."))
+    done = cli("do")
+    assert (done.status, done.err) == (2, "transformer-explorer: The first line and the second.\n")
+
+
+def test_a_fault_of_the_program_shows_its_traceback_and_status_1(cli: Cli, verb):
+    verb.run = raising(ZeroDivisionError("of ours"))
+    done = cli("do")
+    assert done.status == 1
+    assert "Traceback" in done.err and "ZeroDivisionError: of ours" in done.err
+
+
+def test_ctrl_c_is_quiet_and_status_130(cli: Cli, verb):
+    verb.run = raising(KeyboardInterrupt())
+    assert cli("do") == Done(130, "", "")
+
+
+def test_a_reader_that_goes_away_is_no_error(process):
+    done = process("--help")
+    done.stdout.close()
+    assert done.wait(60) in (0, 141)
+    assert done.stderr.read() == ""
+    done.stderr.close()
+
+
+def test_text_that_the_terminal_cannot_show_is_spelled(process, decoder):
+    done = process("inspect", decoder.parent / "中", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    _, err = done.communicate(timeout=60)
+    assert done.returncode == 2
+    assert "\\u4e2d" in err
+
+
+def test_without_a_verb_the_window_opens(cli: Cli, monkeypatch):
+    opened: list[object] = []
+    monkeypatch.setattr("explorer.verbs.window.check_window", lambda: None)
+    monkeypatch.setitem(sys.modules, "explorer.app", SimpleNamespace(run=lambda path: opened.append(path) or 0))
+    assert cli().status == 0
+    assert opened == [None]
+
+
+def test_open_passes_its_path_on_and_the_status_back(cli: Cli, monkeypatch, tmp_path):
+    opened: list[object] = []
+    monkeypatch.setattr("explorer.verbs.window.check_window", lambda: None)
+    monkeypatch.setitem(sys.modules, "explorer.app", SimpleNamespace(run=lambda path: opened.append(path) or 7))
+    assert cli("open", tmp_path).status == 7
+    assert opened == [tmp_path]
+
+
+def test_open_refuses_what_is_not_there_before_any_window(cli: Cli, tmp_path):
+    done = cli("open", tmp_path / "none")
+    assert done.status == 2
+    assert f"There is no file or folder {tmp_path / 'none'}" in done.err
+
+
+def test_open_says_when_no_window_can_be_shown(cli: Cli, monkeypatch, tmp_path):
+    from explorer.preflight import DisplayError
+
+    def refuse() -> None:
+        raise DisplayError("There is no display")
+
+    monkeypatch.setattr("explorer.verbs.window.check_window", refuse)
+    assert cli("open", tmp_path) == Done(2, "", "transformer-explorer: There is no display\n")

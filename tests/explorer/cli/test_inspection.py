@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from core_model.checkpoint import open_checkpoint
+from core_model.results import ModelInfo, TensorInfo
+from tests.explorer.cli.conftest import Cli
+
+
+def test_the_text_names_sizes_sites_facts_and_the_number_of_tensors(cli: Cli, translator):
+    done = cli("inspect", translator)
+    assert done.status == 0 and done.err == ""
+    with open_checkpoint(translator) as checkpoint:
+        info, n_tensors = checkpoint.info, len(checkpoint.tensors)
+    for expected in (info.summary, f"{info.n_parameters:,}", info.sha256, f"{n_tensors} tensors", "stated"):
+        assert expected in done.out
+    rows = [line.split("  ") for line in done.out.splitlines() if line.startswith("  ")]
+    sites = [row[1].strip() for row in rows if row[1].startswith(("encoder.", "decoder."))]
+    assert sites == ["encoder.self", "decoder.self", "decoder.cross"]
+
+
+def test_tensors_are_listed_on_request(cli: Cli, decoder):
+    text = cli("inspect", decoder, "--tensors").out
+    assert "--tensors" in cli("inspect", decoder).out
+    assert "decoder.layers.1.attention.query.weight" in text and "24 x 24" in text
+
+
+def test_the_json_has_the_fields_of_the_records_and_every_tensor(cli: Cli, decoder):
+    found = json.loads(cli("inspect", decoder, "--json").out)
+    assert list(found) == [*(field.name for field in fields(ModelInfo)), "tensors"]
+    assert list(found["tensors"][0]) == [field.name for field in fields(TensorInfo)]
+    with open_checkpoint(decoder) as checkpoint:
+        assert [tensor["name"] for tensor in found["tensors"]] == list(checkpoint.tensors)
+        assert found["n_bytes"] == checkpoint.info.n_bytes
+        assert found["sites"][0]["n_heads"] == checkpoint.info.sites[0].n_heads
+    assert found["path"] == str(decoder)
+
+
+def test_what_cannot_be_opened_is_one_line(cli: Cli, tmp_path):
+    done = cli("inspect", tmp_path / "none")
+    assert done.status == 2 and done.err.count("\n") == 1 and "none" in done.err
+
+
+def test_a_checkpoint_of_an_unknown_family_is_shown_with_the_reason_why_it_has_no_attention(cli: Cli, tmp_path):
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    save_file({"strange": np.zeros((2, 3), dtype=np.float32)}, tmp_path / "model.safetensors")
+    done = cli("inspect", tmp_path)
+    assert done.status == 0
+    assert "attention" in done.out and "not offered:" in done.out and "1 tensor, 24 B" in done.out
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_the_shape_of_a_tensor_is_written_out(cli: Cli, tmp_path, shape):
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    save_file({"strange": np.zeros(shape, dtype=np.float32)}, tmp_path / "model.safetensors")
+    expected = {(): "one number", (3,): "3", (2, 3): "2 x 3"}[shape]
+    (row,) = [line for line in cli("inspect", tmp_path, "--tensors").out.splitlines() if "strange" in line]
+    assert f"strange  {expected}  " in row

@@ -1,0 +1,54 @@
+"""screenshot, each in a process of its own: it makes Qt's application anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+
+@pytest.fixture
+def screenshot(process):
+    """Run the verb; (status, stdout, stderr)."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        done = process("screenshot", *arguments)
+        out, err = done.communicate(timeout=180)
+        return done.returncode, out, err
+
+    return run
+
+
+def test_the_window_is_drawn_with_the_head_asked_for_at_the_size_asked_for(screenshot, decoder, tmp_path):
+    arguments = ("--open", decoder, "--text", "a cat sat.", "--layer", 1, "--head", 2, "--panel", "attention")
+    status, out, err = screenshot(*arguments, "--size", "1000x700", "--scale", 2, "--out", tmp_path / "w.png")
+    assert (status, err) == (0, "")
+    assert out == f"{tmp_path / 'w.png'}: 1000 x 700 at scale 2\n"
+    image = Image.open(tmp_path / "w.png").convert("RGB")
+    assert image.size == (2000, 1400)
+    colors = {tuple(color) for color in np.asarray(image)[200:, 400:].reshape(-1, 3)}
+    assert (68, 1, 84) in colors  # the dark end of viridis: the matrix is drawn
+
+
+def test_dark_is_dark_and_nothing_is_remembered(screenshot, decoder, tmp_path, user_folders):
+    status, _, err = screenshot(
+        "--open", decoder, "--text", "abc", "--theme", "dark", "--size", "900x600", "--out", tmp_path / "w.png"
+    )
+    assert (status, err) == (0, "")
+    assert np.asarray(Image.open(tmp_path / "w.png").convert("L")).mean() < 80
+    assert not list(user_folders.rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--head", 99), "There is no decoder.self layer 0 head 99 in this model"),
+        (("--panel", "ghost"), "There is no panel 'ghost': choose one of attention, "),
+        (("--open", "/none"), "none"),
+        (("--scale", 9), "The scale is 9: choose from 0.5 to 4."),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line_and_no_picture(screenshot, decoder, tmp_path, arguments, message):
+    status, _, err = screenshot("--open", decoder, "--text", "abc", *arguments, "--out", tmp_path / "w.png")
+    assert status == 2 and err.count("\n") == 1 and message in err
+    assert not list(tmp_path.iterdir())
