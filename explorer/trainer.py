@@ -42,6 +42,11 @@ class Trainer(QObject):
         return self._snapshot
 
     @property
+    def is_busy(self) -> bool:
+        """Whether the thread has work that closing would end."""
+        return self._thread.is_busy
+
+    @property
     def can_save_again(self) -> bool:
         """Whether there is a run that could not be saved."""
         return self._thread.can_save_again

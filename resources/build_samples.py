@@ -126,10 +126,11 @@ def language_data() -> TextAndRepeats:
 def language_model_entries(folder: Path) -> list[dict[str, object]]:
     """The decoder's previous-token head and its induction head."""
     with open_checkpoint(folder) as checkpoint:
-        trace = run_trace(checkpoint.load_model(), checkpoint.encode(SENTENCE))
+        inputs = checkpoint.encode(SENTENCE)
+        trace = run_trace(checkpoint.load_model(), inputs)
         previous = head_statistics(trace, "decoder.self").previous_token
         induction = induction_scores(checkpoint.load_model())
-        on_sentence = repeat_scores(trace, checkpoint.encode(SENTENCE).ids)
+        on_sentence = repeat_scores(trace, np.asarray(inputs.ids).tolist())
     previous_head = strongest(previous, layers=[0])
     induction_head = strongest(np.where(induction > 0.5, on_sentence, 0.0), layers=[1])
     return [
@@ -198,12 +199,12 @@ def train(settings: TrainingSettings, folder: Path, data: TrainingData | None = 
         shutil.move(run.folder, folder)
 
 
-def repeat_scores(trace: Trace, ids: Sequence[int] | Ids) -> FloatArray:
+def repeat_scores(trace: Trace, ids: Sequence[int]) -> FloatArray:
     """Mean weight [L, H] that a token gives to what followed it the last time it came after the same token as now."""
     seen: dict[tuple[int, int], int] = {}
     pairs: list[tuple[int, int]] = []
     for query in range(1, len(ids)):
-        both = int(ids[query - 1]), int(ids[query])
+        both = ids[query - 1], ids[query]
         if both in seen:
             pairs.append((query, seen[both] + 1))
         seen[both] = query
@@ -232,9 +233,10 @@ def exactly_reversed(checkpoint: Checkpoint) -> float:
     data = TASKS[REVERSAL.task].make_data(REVERSAL.length, REVERSAL.seed, None)
     model, batch = checkpoint.load_model(), data.held_out
     right = []
-    for ids, mask, targets in zip(batch.ids_BN, batch.key_mask_BN, batch.targets, strict=True):
-        word = data.tokenizer.decode(ids[mask].tolist())
+    for ids, targets in zip(batch.ids_BN, batch.targets, strict=True):
+        word = data.tokenizer.decode(ids.tolist())
         logits = run_trace(model, checkpoint.encode(word, target=word[::-1])).logits
+        assert logits is not None
         right.append((logits.argmax(-1) == targets[targets != IGNORED]).all())
     return float(np.mean(right))
 

@@ -33,8 +33,8 @@ class LibraryTokenizer(Tokenizer):
         library.no_padding()
         added = library.get_added_tokens_decoder()
         self.kind = kind
-        self.source = source
-        self.warnings = tuple(warnings)
+        self.source: Path | None = source
+        self.warnings: tuple[str, ...] = tuple(warnings)
         self._library = library
         self._spelling = spelling
         self._rows = rows

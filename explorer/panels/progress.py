@@ -24,6 +24,7 @@ from explorer.viewmodels.training import CURVES, probe_heads_picture, probe_pict
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.head_picker import HeadPicker
 from explorer.widgets.progress_line import ProgressTrack
+from explorer.widgets.state_page import StatePage
 
 _COLUMNS = 2
 _roles = QPalette.ColorRole
@@ -36,7 +37,8 @@ class ProgressPanel(Panel):
         super().__init__()
         self._state = AppState()
         self._snapshot: TrainingSnapshot | None = None
-        self._drawn: object = None
+        self._drawn: ProbeAttention | None = None
+        self._is_outdated = False
         self._words = ElidedLabel(parent=self)
         self._track = ProgressTrack(self)
         self._curves = [CurvePlot(themes, self) for _ in CURVES]
@@ -44,7 +46,7 @@ class ProgressPanel(Panel):
         self._mosaic = HeadMosaic(themes, self)
         self._mosaic.head_clicked.connect(self._on_head_picked)
         self._build_controls()
-        splitter = QSplitter(Qt.Orientation.Horizontal, self)
+        splitter = QSplitter(Qt.Orientation.Horizontal)
         splitter.setChildrenCollapsible(False)
         splitter.addWidget(self._curve_grid())
         splitter.addWidget(self._attention())
@@ -53,24 +55,25 @@ class ProgressPanel(Panel):
         layout.setContentsMargins(SPACE_3, SPACE_3, SPACE_3, SPACE_3)
         layout.setSpacing(SPACE_3)
         layout.addLayout(self._line())
-        layout.addWidget(splitter, 1)
+        self._page = StatePage(themes, splitter, self)
+        self._page.action_triggered.connect(self._on_page_action_triggered)
+        layout.addWidget(self._page, 1)
 
     def controls(self) -> Sequence[QWidget]:
         return self._pause, self._step, self._stop, self._site, self._heads
 
     def show_state(self, state: AppState) -> None:
-        display_changed = state.display != self._state.display or state.watched != self._state.watched
+        looks_different = state.display != self._state.display or state.watched != self._state.watched
         self._state = state
         phase = state.training.phase
         if state.training.settings is None or phase == "starting":
-            self._snapshot = self._drawn = None
+            self._snapshot = None
         self._pause.setEnabled(phase in ("running", "paused"))
         self._pause.setIcon(icon("play" if phase == "paused" else "pause"))
         self._pause.setText(self.tr("Resume") if phase == "paused" else self.tr("Pause"))
         self._step.setEnabled(phase in ("running", "paused"))
         self._stop.setEnabled(state.training.is_busy and phase != "stopping")
-        if display_changed:
-            self._drawn = None
+        self._is_outdated = self._is_outdated or looks_different
         self._draw()
 
     def show_training(self, snapshot: TrainingSnapshot) -> None:
@@ -92,10 +95,26 @@ class ProgressPanel(Panel):
             picture = picture_of(self._snapshot) if self._snapshot else None
             plot.set_picture(picture)
             plot.setVisible(picture is not None)
+        self._turn_page()
         probe = self._snapshot.probe if self._snapshot else None
-        if probe is not self._drawn:
-            self._drawn = probe
+        if probe is not self._drawn or self._is_outdated:
+            self._drawn, self._is_outdated = probe, False
             self._draw_probe(probe)
+
+    def _turn_page(self) -> None:
+        """Curves once there are numbers; until then, what to do or what is going on."""
+        training = self._state.training
+        if self._snapshot is not None:
+            self._page.show_content()
+        elif training.is_busy:
+            self._page.show_working(self.tr("Making the model and its examples"))
+        elif training.phase == "failed":
+            self._page.show_error(self.tr("The training could not start"), training.problem)
+        else:
+            text = self.tr(
+                "Choose a task on the left and start: the curves and the attention appear here as it learns."
+            )
+            self._page.show_empty(text, self.tr("Start training"))
 
     def _draw_probe(self, probe: ProbeAttention | None) -> None:
         self._heads.setEnabled(probe is not None)
@@ -127,6 +146,7 @@ class ProgressPanel(Panel):
         self._site = QComboBox()
         self._site.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._site.setToolTip(self.tr("Attention site: which tokens look at which."))
+        self._site.hide()
         self._site.activated.connect(self._on_site_activated)
         self._heads = HeadPicker()
         self._heads.setToolTip(self.tr("Layer and head whose attention is shown, counted from 0."))
@@ -170,6 +190,10 @@ class ProgressPanel(Panel):
         split.addWidget(self._mosaic)
         split.setSizes([640, 360])
         return split
+
+    @Slot()
+    def _on_page_action_triggered(self) -> None:
+        self.command_requested.emit("train_start")
 
     @Slot()
     def _on_button_clicked(self) -> None:

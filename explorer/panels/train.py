@@ -21,6 +21,7 @@ from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3
 from explorer.viewmodels.training import saved_line
 from explorer.viewmodels.training_form import (
     FORM,
+    MEANINGS,
     FormField,
     FormGroup,
     device_choices,
@@ -28,12 +29,13 @@ from explorer.viewmodels.training_form import (
     field_hints,
     needs_text,
     precision_choices,
+    task_summary,
 )
 from explorer.widgets.editors import ChoiceEditor, CountEditor, NumberEditor, PathEditor
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.field_row import FieldRow
 
-_LEAST_WIDTH = 312
+_LEAST_WIDTH = 336
 Editor = ChoiceEditor | CountEditor | NumberEditor | PathEditor
 
 
@@ -50,6 +52,10 @@ class TrainPanel(Panel):
         column = QVBoxLayout(form)
         column.setContentsMargins(SPACE_3, SPACE_2, SPACE_3, SPACE_3)
         column.setSpacing(SPACE_1)
+        self._summary = QLabel(self)
+        self._summary.setWordWrap(True)
+        self._summary.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        column.addWidget(self._summary)
         for group in FORM:
             self._add_group(column, group)
         self._add_folder(column)
@@ -73,6 +79,7 @@ class TrainPanel(Panel):
             row.set_error(errors.get(name, ""))
             row.set_hint(hints.get(name, ""))
         self._rows["text"].setVisible(needs_text(state.draft))
+        self._summary.setText(task_summary(state.draft))
         self._show_facts(state.training, is_ready=not errors)
 
     def draw(self, picture: TrainingOptions) -> None:
@@ -111,7 +118,7 @@ class TrainPanel(Panel):
 
     def _editor(self, field: FormField) -> Editor:
         if field.kind == "choice":
-            return ChoiceEditor(field.choices)
+            return ChoiceEditor(field.choices, MEANINGS.get(field.name))
         if field.kind == "file":
             return PathEditor("file", self.tr("Choose a text to learn from"))
         return CountEditor() if field.kind == "count" else NumberEditor()
@@ -123,7 +130,8 @@ class TrainPanel(Panel):
         column.addWidget(FieldRow(self.tr("Keep runs in"), self._folder, tooltip=tooltip, parent=self))
 
     def _footer(self) -> QVBoxLayout:
-        self._saved = ElidedLabel(parent=self, role=QPalette.ColorRole.PlaceholderText)
+        muted = QPalette.ColorRole.PlaceholderText
+        self._saved = ElidedLabel(parent=self, role=muted, mode=Qt.TextElideMode.ElideMiddle)
         self._saved.setFont(caption_font())
         self._start = self._button(self.tr("Start"), self.tr("Train with these settings (Ctrl+Return)."), "train_start")
         self._start.setDefault(True)

@@ -152,8 +152,10 @@ def probe_heads_picture(probe: ProbeAttention, watched: WatchedHead, display: Di
     assert site_name is not None
     site = probe.sites[site_name]
     edge = max(site.weights.shape[2:])
-    rows, cols = (np.arange(edge) * n // edge for n in site.weights.shape[2:])
-    square = np.where(site.masked, np.nan, site.weights)[:, :, rows[:, None], cols]
+    _, _, n_rows, n_cols = site.weights.shape
+    index = np.arange(edge)
+    shown = np.where(site.masked, np.nan, site.weights)
+    square = shown[:, :, (index * n_rows // edge)[:, None], index * n_cols // edge]
     return MosaicPicture(
         thumbnails=square.astype(np.float32),
         levels=(0.0, 1.0),

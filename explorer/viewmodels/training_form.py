@@ -71,15 +71,15 @@ SCHEDULE_NAMES: Final = {
     "cosine": "Cosine",
     "constant": "Constant",
 }
-_MEANINGS: Final[dict[str, Mapping[Any, str]]] = {
+MEANINGS: Final[dict[str, Mapping[Any, str]]] = {
     "task": {key: task.summary for key, task in TASKS.items()},
     "positions": POSITIONS,
     "norm": NORM_ORDERS,
-    "initialization": {key: INITIALIZATIONS[key] for key in ("normal", "gpt2", "zero_output")},
+    "initialization": INITIALIZATIONS,
     "precision": PRECISIONS,
     "schedule": {key: kind.label for key, kind in SCHEDULES.items()},
 }
-"""What each choice is, shown below it."""
+"""What each choice is, by field."""
 
 FORM: Final[tuple[FormGroup, ...]] = (
     FormGroup(
@@ -149,12 +149,18 @@ def field_errors(draft: TrainingDraft) -> dict[str, str]:
 def field_hints(draft: TrainingDraft) -> dict[str, str]:
     """A remark at a field."""
     values = draft.values
-    hints = {name: meanings.get(values[name], "") for name, meanings in _MEANINGS.items()}
+    hints: dict[str, str] = {}
     if not schedule_problem(values):
         hints["peak_learning_rate"] = f"peak {peak_rate(values):.3g} after {max(values['warmup'], 1)} updates"
     if values["precision"] == "fp16" and values["device"] == "cpu":
         hints["precision"] = "slow on a CPU; shows loss scaling"
     return hints
+
+
+def task_summary(draft: TrainingDraft) -> str:
+    """What the chosen task is, as a sentence."""
+    task = TASKS.get(draft.values["task"])
+    return "" if task is None else f"{task.summary[:1].upper()}{task.summary[1:]}."
 
 
 def needs_text(draft: TrainingDraft) -> bool:

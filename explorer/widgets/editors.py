@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,9 +32,16 @@ class ChoiceEditor(QComboBox):
 
     value_picked = Signal(object)
 
-    def __init__(self, choices: Sequence[tuple[str, str]] = (), parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        choices: Sequence[tuple[str, str]] = (),
+        meanings: Mapping[str, str] | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        """`choices` are (value, label); `meanings` say more about values, in tooltips."""
         super().__init__(parent)
         self._choices: tuple[tuple[str, str], ...] = ()
+        self._meanings = meanings or {}
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumWidth(_LEAST_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -52,12 +59,12 @@ class ChoiceEditor(QComboBox):
             self.clear()
             for value, label in choices:
                 self.addItem(label, value)
+                self.setItemData(self.count() - 1, self._meanings.get(value, ""), Qt.ItemDataRole.ToolTipRole)
             self.setCurrentIndex(self.findData(shown))
 
     def set_value(self, value: Any) -> None:
         """Show a value; emits nothing."""
         self.setCurrentIndex(self.findData(value))
-        self.setToolTip(self.currentText())
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scrolling a form must not change it."""

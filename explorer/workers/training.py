@@ -31,6 +31,7 @@ class TrainingThread:
         self._thread: threading.Thread | None = None
         self._log: TrainingLog | None = None
         self._run: Run | None = None
+        self._is_working = False
         self._is_closing = False
         self.control = TrainControl()
 
@@ -42,7 +43,7 @@ class TrainingThread:
     @property
     def is_busy(self) -> bool:
         """Whether a training or a save is under way."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._is_working
 
     def start(self, settings: TrainingSettings, runs: Path) -> None:
         """Train with these settings into the next free folder of `runs`."""
@@ -72,6 +73,9 @@ class TrainingThread:
         return not self._thread.is_alive()
 
     def _work_on(self, work: Callable[[], None]) -> None:
+        if self._thread is not None:
+            self._thread.join()  # it has told its end and has nothing left to do
+        self._is_working = True
         self._thread = threading.Thread(target=self._guarded, args=(work,), name="training", daemon=True)
         self._thread.start()
 
@@ -80,9 +84,9 @@ class TrainingThread:
         try:
             work()
         except CoreError as error:
-            self._tell(phase="failed", problem=str(error), details=traceback.format_exc())
+            self._end(phase="failed", problem=str(error), details=traceback.format_exc())
         except Exception as error:
-            self._tell(phase="failed", problem=f"{type(error).__name__}: {error}", details=traceback.format_exc())
+            self._end(phase="failed", problem=f"{type(error).__name__}: {error}", details=traceback.format_exc())
 
     def _train(self, settings: TrainingSettings, runs: Path) -> None:
         from core_model.training.runs import Run, next_run_folder
@@ -102,18 +106,26 @@ class TrainingThread:
             if known != (run.saved_step, run.training.n_threads):
                 known = run.saved_step, run.training.n_threads
                 self._tell()
-        self._tell(phase="finished")
-        self._run = None
+        self._end(phase="finished")
 
     def _save(self) -> None:
         assert self._run is not None
         self._run.save()
-        self._tell(phase="finished", problem="")
-        self._run = None
+        self._end(phase="finished", problem="")
+
+    def _end(self, **facts: Any) -> None:
+        """Tell the end; only a run that failed is kept, to be saved again."""
+        known = self._known()
+        if facts["phase"] == "finished":
+            self._run = None
+        self._is_working = False
+        self._tell(**known, **facts)
 
     def _tell(self, **facts: Any) -> None:
-        if self._is_closing:
-            return
-        if self._run is not None:
-            facts |= {"saved_step": self._run.saved_step, "n_threads": self._run.training.n_threads}
-        self._report(facts)
+        if not self._is_closing:
+            self._report(self._known() | facts)
+
+    def _known(self) -> dict[str, Any]:
+        """What is known of the run at any time."""
+        run = self._run
+        return {} if run is None else {"saved_step": run.saved_step, "n_threads": run.training.n_threads}

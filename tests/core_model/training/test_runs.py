@@ -51,7 +51,7 @@ def test_a_saved_run_opens_and_its_attention_is_what_was_watched(tmp_path, task)
     with open_checkpoint(run.folder) as checkpoint:
         assert checkpoint.info.refusal is None and not checkpoint.info.warnings
         model, probe, tokenizer = checkpoint.load_model(), run.training.data.probe, run.training.data.tokenizer
-        inputs = checkpoint.encode(tokenizer.decode(probe.ids), target=tokenizer.decode(probe.decoder_ids or ()))
+        inputs: Any = checkpoint.encode(tokenizer.decode(probe.ids), target=tokenizer.decode(probe.decoder_ids or ()))
         assert tuple(inputs.ids) == probe.ids
         assert inputs.decoder_ids is None or tuple(inputs.decoder_ids) == probe.decoder_ids
     trace = run_trace(model, inputs)

@@ -1,15 +1,22 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
 from core_model.results import PositionEncoding
 from explorer.state.app_state import AppState
-from explorer.viewmodels.positions import MOST_CURVES, first_dimensions, positions_picture, toggled
+from explorer.viewmodels import positions
+from explorer.viewmodels.positions import MOST_CURVES, first_dimensions, toggled
 
 
-def table(n_positions=10, n_dimensions=16, kind="sinusoidal") -> PositionEncoding:
+def positions_picture(encoding: PositionEncoding, state: AppState) -> Any:
+    return positions.positions_picture(encoding, state)
+
+
+def table(n_positions: int = 10, n_dimensions: int = 16) -> Any:
     values = np.arange(n_positions * n_dimensions, dtype=np.float32).reshape(n_positions, n_dimensions) - 3
     names = tuple(f"{i} sin" for i in range(n_dimensions))
-    return PositionEncoding(stack="decoder", layer=0, kind=kind, table=values, dimensions=names)
+    return PositionEncoding(stack="decoder", layer=0, kind="sinusoidal", table=values, dimensions=names)
 
 
 def test_curves_are_columns_of_the_table_against_position():

@@ -1,0 +1,175 @@
+"""Training from the window: form, start, watch, pause, resume, step, stop, open what was trained."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QMessageBox
+from pytestqt.qtbot import QtBot
+
+from explorer.actions.commands import command
+from explorer.app import Explorer
+from explorer.state.moves import set_layout
+from explorer.state.training_moves import set_draft, set_runs_folder
+from tests.e2e.conftest import PATIENCE_MS, Launch, wait_until_idle
+
+SMALL: dict[str, Any] = {
+    "d_model": 16,
+    "n_heads": 2,
+    "n_layers": 1,
+    "d_hidden": 16,
+    "length": 5,
+    "batch": 4,
+    "warmup": 10,
+    "watch_every": 10,
+}
+
+
+class Training:
+    """The application in its layout for training, and what a person does there."""
+
+    def __init__(self, explorer: Explorer, qtbot: QtBot) -> None:
+        self.explorer, self.qtbot = explorer, qtbot
+
+    def run(self, key: str) -> None:
+        """A command, as from its menu: only when it is enabled."""
+        desk = self.explorer.window._desk
+        assert command(key).is_enabled(desk), key
+        command(key).run(desk)
+
+    @property
+    def facts(self) -> Any:
+        return self.explorer.store.state.training
+
+    @property
+    def step(self) -> int:
+        snapshot = self.explorer.trainer.snapshot
+        return 0 if snapshot is None else snapshot.last.step
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        self.qtbot.waitUntil(condition, timeout=PATIENCE_MS)
+
+    def start(self, **values: Any) -> None:
+        self.explorer.store.settle(set_draft(**(SMALL | {"steps": 1_000_000} | values)))
+        self.run("train_start")
+        self.until(lambda: self.step > 0 or self.facts.phase == "failed")
+
+
+@pytest.fixture
+def training(launch: Launch, qtbot: QtBot, tmp_path) -> Training:
+    explorer = launch()
+    explorer.store.settle(set_layout("train"))
+    explorer.store.settle(set_runs_folder(tmp_path))
+    wait_until_idle(qtbot, explorer)
+    return Training(explorer, qtbot)
+
+
+def test_curves_and_attention_move_while_it_trains(training):
+    training.start()
+    panel: Any = training.explorer.window.host("progress").panel
+    training.until(lambda: panel._curves[0].picture is not None)
+    first = len(panel._curves[0].picture.series[0].x), panel._matrix.picture
+    training.until(lambda: panel._matrix.picture is not first[1])
+    assert len(panel._curves[0].picture.series[0].x) > first[0]
+    training.run("train_stop")
+    training.until(lambda: training.facts.phase == "finished")
+
+
+def test_pause_holds_step_makes_one_update_and_resume_goes_on(training, qtbot):
+    training.start()
+    training.run("train_pause")
+    training.until(lambda: training.explorer.trainer._thread.control.paused)
+    qtbot.wait(300)
+    held = training.step
+    qtbot.wait(300)
+    assert training.step == held and training.facts.phase == "paused"
+    training.run("train_step")
+    training.until(lambda: training.step == held + 1)
+    qtbot.wait(200)
+    assert training.step == held + 1
+    training.run("train_pause")
+    training.until(lambda: training.step > held + 1)
+    assert training.facts.phase == "running"
+
+
+def test_a_stopped_training_is_saved_and_opens_with_the_example_that_was_watched(training, qtbot, tmp_path):
+    training.start()
+    training.run("train_stop")
+    training.until(lambda: training.facts.phase == "finished")
+    assert training.facts.saved_step == training.step
+    training.run("train_open")
+    wait_until_idle(qtbot, training.explorer)
+    state = training.explorer.store.state
+    assert state.layout == "explore" and state.model.info.path == tmp_path / "reverse-1"
+    assert state.inputs.target == state.inputs.text[::-1] != ""
+    picture: Any = training.explorer.window.host("matrix").picture
+    assert picture.weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_finished_training_ran_every_step_of_its_form(training):
+    training.start(task="copy", steps=25, schedule="linear")
+    training.until(lambda: training.facts.phase == "finished")
+    assert (training.step, training.facts.saved_step) == (25, 25)
+    training.start(task="sort", steps=20, schedule="cosine")
+    training.until(lambda: training.facts.phase == "finished" and training.step == 20)
+
+
+def test_what_cannot_be_trained_is_said_where_the_progress_would_be(training, tmp_path):
+    training.start(task="language_model", text=tmp_path / "gone.txt")
+    panel: Any = training.explorer.window.host("progress").panel
+    assert training.facts.phase == "failed"
+    assert "gone.txt cannot be read" in panel._words.text()
+    assert "gone.txt cannot be read" in panel._page.currentWidget().widget().accessibleName()
+
+
+def test_a_form_with_a_problem_does_not_start(training):
+    training.explorer.store.settle(set_draft(d_model=16, n_heads=3))
+    assert not command("train_start").is_enabled(training.explorer.window._desk)
+
+
+def test_window_answers_within_100_ms_while_it_trains(training, qtbot):
+    training.start(d_model=64, n_heads=4, n_layers=2, d_hidden=256, length=12, batch=64)
+    gaps: list[float] = []
+    last = time.perf_counter()
+
+    def beat() -> None:
+        nonlocal last
+        now = time.perf_counter()
+        gaps.append(now - last)
+        last = now
+
+    timer = QTimer(interval=10)
+    timer.timeout.connect(beat)
+    timer.start()
+    qtbot.waitUntil(lambda: len(gaps) >= 100, timeout=PATIENCE_MS)
+    timer.stop()
+    assert sorted(gaps)[len(gaps) // 2] < 0.1
+
+
+def test_closing_while_it_trains_asks_once_stops_and_saves(training, qtbot, tmp_path, monkeypatch):
+    training.start()
+    asked: list[str] = []
+
+    def answer(*arguments: Any) -> QMessageBox.StandardButton:
+        asked.append(arguments[2])
+        return QMessageBox.StandardButton.Cancel if len(asked) == 1 else QMessageBox.StandardButton.Close
+
+    monkeypatch.setattr(QMessageBox, "question", answer)
+    assert not training.explorer.window.close()
+    assert training.facts.is_busy
+    assert training.explorer.window.close()
+    assert len(asked) == 2 and "saves it" in asked[0]
+    assert (tmp_path / "reverse-1" / "model.safetensors").exists()
+    assert not training.explorer.trainer.is_busy
+
+
+def test_closing_without_a_training_asks_nothing(training, monkeypatch):
+    def refuse(*arguments: Any) -> None:
+        raise AssertionError("nobody should be asked")
+
+    monkeypatch.setattr(QMessageBox, "question", refuse)
+    assert training.explorer.window.close()

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from core_model.checkpoint import native, open_checkpoint
+from core_model.training.settings import TrainingSettings
+from explorer.workers.training import TrainingThread
+
+PATIENCE = 30.0
+SMALL = TrainingSettings(
+    d_model=16, n_heads=2, n_layers=1, d_hidden=16, length=4, batch=4, steps=5, warmup=1, threads=1, watch_every=5
+)
+ENDLESS = replace(SMALL, steps=1_000_000)
+
+
+class Told:
+    """What the thread reported, in order."""
+
+    def __init__(self) -> None:
+        self.queue: Queue[dict[str, Any]] = Queue()
+        self.threads: set[int] = set()
+        self.facts: dict[str, Any] = {}
+        self.all: list[dict[str, Any]] = []
+
+    def __call__(self, facts: dict[str, Any]) -> None:
+        self.threads.add(threading.get_ident())
+        self.all.append(facts)
+        self.queue.put(facts)
+
+    def until(self, phase: str) -> dict[str, Any]:
+        """All facts as they are when this phase is reported."""
+        while self.facts.get("phase") != phase:
+            self.facts |= self.queue.get(timeout=PATIENCE)
+        return self.facts
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def thread(told: Told) -> Iterator[TrainingThread]:
+    thread = TrainingThread(told)
+    yield thread
+    assert thread.close(PATIENCE)
+
+
+def test_a_training_ends_saved_in_a_numbered_folder_and_says_so(thread, told, tmp_path):
+    thread.start(SMALL, tmp_path)
+    facts = told.until("finished")
+    assert facts["run"] == tmp_path / "reverse-1"
+    assert (facts["saved_step"], facts["n_threads"]) == (5, 1)
+    assert facts["target"] == facts["text"][::-1]
+    with open_checkpoint(facts["run"]) as checkpoint:
+        assert checkpoint.info.refusal is None
+
+
+def test_numbers_of_every_update_are_there_to_be_read(thread, told, tmp_path):
+    thread.start(SMALL, tmp_path)
+    told.until("finished")
+    found = thread.snapshot(None)
+    assert found is not None and found.steps.tolist() == [1, 2, 3, 4, 5]
+    assert thread.snapshot(found) is None
+
+
+def test_work_is_done_and_reported_on_another_thread(thread, told, tmp_path):
+    thread.start(SMALL, tmp_path)
+    told.until("finished")
+    assert threading.get_ident() not in told.threads
+
+
+def test_stop_saves_what_was_learned(thread, told, tmp_path):
+    thread.start(ENDLESS, tmp_path)
+    told.until("running")
+    thread.control.stop()
+    facts = told.until("finished")
+    last = thread.snapshot(None)
+    assert facts["saved_step"] == (None if last is None else last.last.step)
+
+
+def test_a_save_on_the_way_is_reported(thread, told, tmp_path):
+    thread.start(replace(SMALL, save_every=2), tmp_path)
+    told.until("finished")
+    steps = [facts["saved_step"] for facts in told.all if facts["saved_step"] is not None]
+    assert sorted(set(steps)) == [2, 4, 5] and steps == sorted(steps)
+
+
+def test_what_cannot_be_trained_is_told_in_its_own_words(thread, told, tmp_path):
+    settings = replace(SMALL, task="language_model", text=tmp_path / "gone.txt")
+    thread.start(settings, tmp_path)
+    facts = told.until("failed")
+    assert "gone.txt cannot be read" in facts["problem"]
+    assert not thread.can_save_again
+
+
+def test_a_full_disk_is_told_and_saving_again_loses_nothing(thread, told, tmp_path, monkeypatch):
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "write_weights", refuse)
+        thread.start(SMALL, tmp_path)
+        facts = told.until("failed")
+    assert "No space left on device" in facts["problem"] and thread.can_save_again
+    thread.save_again()
+    facts = told.until("finished")
+    assert (facts["saved_step"], facts["problem"]) == (5, "")
+
+
+def test_another_training_can_follow_at_once(thread, told, tmp_path):
+    for number in (1, 2):
+        thread.start(SMALL, tmp_path)
+        assert told.until("finished")["run"] == tmp_path / f"reverse-{number}"
+        told.facts.clear()
+
+
+def test_closing_stops_saves_and_waits(told, tmp_path):
+    thread = TrainingThread(told)
+    thread.start(ENDLESS, tmp_path)
+    told.until("running")
+    assert thread.close(PATIENCE) and not thread.is_busy
+    last = thread.snapshot(None)
+    assert last is None or (tmp_path / "reverse-1" / "model.safetensors").exists()
+
+
+def test_closing_without_a_training_is_quick(told):
+    assert TrainingThread(told).close(0.0)
