@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,9 +25,10 @@ import numpy as np
 
 from core_model.cancel import CancelToken, Progress
 from core_model.results import BoolArray, FloatArray
-from explorer.figures.files import whole_file
+from explorer.figures.files import ExportError, whole_file
 from explorer.figures.spec import Provenance
 from explorer.viewmodels.records import Span
+from explorer.viewmodels.sizes import bytes_text
 
 Block: TypeAlias = tuple[FloatArray, BoolArray]
 """Weights and masked cells of some rows: [r, n_key] each."""
@@ -76,6 +78,7 @@ def estimated_bytes(shape: tuple[int, int], format: str) -> int:
 
 def save_table(table: AttentionTable, path: Path, format: str, cancel: CancelToken, progress: Progress) -> None:
     """Write the table as "csv" or "npz", whole or not at all. Raises ExportError when the disk refuses, Cancelled."""
+    _require_room(path, estimated_bytes(table.shape, format))
     with whole_file(path) as file:
         if format == "npz":
             _write_npz(table, file, cancel, progress)
@@ -83,6 +86,18 @@ def save_table(table: AttentionTable, path: Path, format: str, cancel: CancelTok
             text = io.TextIOWrapper(file, encoding="utf-8", newline="")
             _write_csv(table, text, cancel, progress)
             text.detach()
+
+
+def _require_room(path: Path, needed: int) -> None:
+    """Refuse at once what would fill the disk after minutes of work."""
+    if not path.absolute().parent.is_dir():
+        return  # opening the file says so
+    free = shutil.disk_usage(path.absolute().parent).free
+    if needed > free:
+        raise ExportError(
+            f"{path} takes about {bytes_text(needed)}, and its disk has {bytes_text(free)} free: "
+            "choose another disk, or fewer rows and columns."
+        )
 
 
 def csv_text(table: AttentionTable, cancel: CancelToken, progress: Progress) -> str:

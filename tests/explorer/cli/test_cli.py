@@ -42,6 +42,7 @@ def test_every_verb_has_a_help_with_a_word_on_every_argument(cli: Cli, name: str
     done = cli(name, "--help")
     assert done.status == 0 and done.out.startswith(f"usage: transformer-explorer {name}")
     (verbs,) = (action for action in make_parser(name)._actions if isinstance(action.choices, dict))
+    assert isinstance(verbs.choices, dict)
     for action in verbs.choices[name]._actions:
         assert action.help, action.dest
 

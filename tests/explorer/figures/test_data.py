@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from core_model.cancel import CancelToken
 from core_model.errors import Cancelled
 from explorer.figures.data import CORNER, AttentionTable, csv_text, estimated_bytes, save_table
+from explorer.figures.files import ExportError
 
 
 def table(provenance, weights, masked=None, *, rows=None, cols=None, queries=None, keys=None) -> AttentionTable:
@@ -117,6 +119,13 @@ def test_a_cancelled_table_leaves_no_file(provenance, tmp_path, monkeypatch, for
             cancel,
             lambda fraction: cancel.cancel() if fraction > 0.5 else None,
         )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_that_the_disk_cannot_hold_is_refused_before_anything_is_computed(provenance, tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1024))
+    with pytest.raises(ExportError, match=r"a.npz takes about 44.9 KiB, and its disk has 1 KiB free"):
+        save_table(table(provenance, np.zeros((100, 92))), tmp_path / "a.npz", "npz", CancelToken(), ignore)
     assert not list(tmp_path.iterdir())
 
 
