@@ -399,13 +399,30 @@ class LayerSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ZeroedTokens:
+    """Masking a token by a vector of zeros, as dropout of whole tokens (ESM-2, Lin et al. 2023).
+
+    Where the id is `token` the token vector is 0. All others are multiplied by (1 - `trained_share`) over the share of
+    other tokens in this input, so that as much goes in as in training, when `trained_share` of the tokens were masked.
+    """
+
+    token: int
+    trained_share: float
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 0, "token")
+        _require_rate(self, "trained_share")
+
+
+@dataclass(frozen=True, kw_only=True)
 class TokenEmbedding:
     """Token ids to vectors: a table of `vocab_size` rows of `d_embedding`, projected to the model's width when they
     differ.
 
     Token vectors are multiplied by `scale` (the article: sqrt(d_model)), `n_types` rows of token types (BERT) and
     absolute positions are added, `norm` follows, then dropout. `projects` says what is projected: that sum at its end
-    (ALBERT, ELECTRA), or the token vectors before anything is added to them (OPT 350M).
+    (ALBERT, ELECTRA), or the token vectors before anything is added to them (OPT 350M); `always_projects` where the
+    widths are equal, too (ALBERT). `zeroed` are tokens that go in as zeros.
     """
 
     vocab_size: int
@@ -414,7 +431,9 @@ class TokenEmbedding:
     scale: float = 1.0
     norm: NormSpec | None = None
     projects: Literal["sum", "tokens"] = "sum"
+    always_projects: bool = False
     projection_bias: bool = True
+    zeroed: ZeroedTokens | None = None
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
@@ -476,6 +495,11 @@ class StackConfig:
         return len(self.layers)
 
     @property
+    def has_projection(self) -> bool:
+        """Whether a linear map takes the embedding to the model's width."""
+        return self.embedding.always_projects or self.embedding.d_embedding != self.d_model
+
+    @property
     def d_position(self) -> int:
         """Width of the absolute positions and token types, and of their sum with the token vectors."""
         return self.d_model if self.embedding.projects == "tokens" else self.embedding.d_embedding
@@ -504,11 +528,19 @@ class HeadTransform:
 class HeadSpec:
     """What turns the last hidden states into logits: `pooling` picks the positions, then transform, then a linear map.
 
-    `tied` uses the token embedding as the linear map's weight. `scale` multiplies and `soft_cap` bounds the logits.
+    `tied` uses the token embedding as the linear map's weight. `scale` multiplies and `soft_cap` bounds the logits. The
+    one output of "replaced_tokens" (ELECTRA's discriminator) is a logit a position, [N] and not [N, 1].
     """
 
     n_outputs: int
-    task: Literal["language_model", "masked_language_model", "sequence_classes", "token_classes", "answer_span"]
+    task: Literal[
+        "language_model",
+        "masked_language_model",
+        "replaced_tokens",
+        "sequence_classes",
+        "token_classes",
+        "answer_span",
+    ]
     pooling: Pooling = "each"
     tied: bool = False
     bias: bool = False
@@ -519,6 +551,8 @@ class HeadSpec:
 
     def __post_init__(self) -> None:
         _require_counts(self, 1, "n_outputs")
+        if self.task == "replaced_tokens" and self.n_outputs != 1:
+            raise ConfigError(f"n_outputs is {self.n_outputs}: whether a token was replaced is one logit")
         _require_positive(self, "scale", *_given(self, "soft_cap"))
 
 

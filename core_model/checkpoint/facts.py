@@ -42,6 +42,7 @@ _POSITION_NAMES = {
 _TASK_NAMES = {
     "language_model": "language model",
     "masked_language_model": "masked language model",
+    "replaced_tokens": "replaced-token detection",
     "sequence_classes": "sequence classification",
     "token_classes": "token classification",
     "answer_span": "question answering",

@@ -60,7 +60,7 @@ def _stack(name: str, stack: StackConfig, d_memory: int | None, *, own_table: bo
     if isinstance(stack.position, LearnedPositions):
         yield f"{name}.position.weight", (stack.position.max_length + stack.position.offset, stack.d_position)
     yield from _norm(f"{name}.embedding.norm", embedding.norm, stack.d_position)
-    if width != stack.d_model:
+    if stack.has_projection:
         yield from _linear(f"{name}.embedding.projection", stack.d_model, width, bias=embedding.projection_bias)
     for i, layer in enumerate(stack.layers):
         if stack.weights_index(i) != i:

@@ -18,6 +18,7 @@ from core_model.config import (
     SinusoidalPositions,
     StackConfig,
     TokenEmbedding,
+    ZeroedTokens,
 )
 from core_model.errors import TraceError
 from core_model.nn.attention import Attention
@@ -40,7 +41,7 @@ class Embedding(nn.Module):
         self.token_type = nn.Embedding(spec.n_types, stack.d_position) if spec.n_types else None
         self.norm = make_norm(spec.norm, stack.d_position) if spec.norm else None
         self.projection = None
-        if spec.d_embedding != stack.d_model:
+        if stack.has_projection:
             self.projection = nn.Linear(spec.d_embedding, stack.d_model, bias=spec.projection_bias)
 
     def forward(
@@ -154,8 +155,9 @@ class Head(nn.Module):
             logits_BNV = self.output(x_BNC)
         if self.spec.scale != 1:
             logits_BNV = logits_BNV * self.spec.scale
-        cap = self.spec.soft_cap
-        return logits_BNV if cap is None else torch.tanh(logits_BNV / cap) * cap
+        if self.spec.soft_cap is not None:
+            logits_BNV = torch.tanh(logits_BNV / self.spec.soft_cap) * self.spec.soft_cap
+        return logits_BNV.squeeze(-1) if self.spec.task == "replaced_tokens" else logits_BNV
 
 
 class _TiedOutput(nn.Module):
@@ -216,7 +218,8 @@ class Transformer(nn.Module):
         cache: KeyValueCache | None = None,
         tap: Tap | None = None,
     ) -> torch.Tensor:
-        """Logits [B, N, V] ([B, V] from a head that pools), or hidden states [B, N, C] without a head.
+        """Logits [B, N, V] ([B, V] from a head that pools, [B, N] where there is one a position), or hidden states
+        [B, N, C] without a head.
 
         ids are integers, or vectors [B, N, E] to be used in the place of token vectors. key_mask_BN is True at real
         tokens of the first stack.
@@ -254,7 +257,8 @@ class Transformer(nn.Module):
     ) -> torch.Tensor:
         """The encoder's hidden states [B, N, C]."""
         assert self.encoder is not None
-        return self.encoder(self._vectors(self.encoder, ids_BN), Pass(key_mask_BN=key_mask_BN, tap=tap), type_ids_BN)
+        x_BNE = self._vectors(self.encoder, ids_BN, key_mask_BN)
+        return self.encoder(x_BNE, Pass(key_mask_BN=key_mask_BN, tap=tap), type_ids_BN)
 
     def decode(
         self,
@@ -276,7 +280,7 @@ class Transformer(nn.Module):
             cache=cache,
             tap=tap,
         )
-        return self.decoder(self._vectors(self.decoder, ids_BN), shared, type_ids_BN)
+        return self.decoder(self._vectors(self.decoder, ids_BN, shared.key_mask_BN), shared, type_ids_BN)
 
     def logits(self, hidden_BNC: torch.Tensor, *, tap: Tap | None = None) -> torch.Tensor:
         """What the head says of hidden states."""
@@ -285,6 +289,20 @@ class Transformer(nn.Module):
         logits_BNV = self.head(hidden_BNC, table_VE)
         return logits_BNV if tap is None else tap.activation("logits", logits_BNV)
 
-    def _vectors(self, stack: Stack, ids_BN: torch.Tensor) -> torch.Tensor:
+    def _vectors(self, stack: Stack, ids_BN: torch.Tensor, key_mask_BN: torch.Tensor | None) -> torch.Tensor:
         """Token vectors [B, N, E] of ids; vectors pass as they are."""
-        return ids_BN if ids_BN.is_floating_point() else functional.embedding(ids_BN, self.token_table(stack))
+        if ids_BN.is_floating_point():
+            return ids_BN
+        x_BNE = functional.embedding(ids_BN, self.token_table(stack))
+        zeroed = stack.config.embedding.zeroed
+        return x_BNE if zeroed is None else _with_zeroed(x_BNE, ids_BN == zeroed.token, key_mask_BN, zeroed)
+
+
+def _with_zeroed(
+    x_BNE: torch.Tensor, zeroed_BN: torch.Tensor, key_mask_BN: torch.Tensor | None, spec: ZeroedTokens
+) -> torch.Tensor:
+    """Token vectors without some of them, the others scaled up for it; see ZeroedTokens."""
+    real_BN = torch.ones_like(zeroed_BN) if key_mask_BN is None else key_mask_BN
+    n_kept_B = (real_BN & ~zeroed_BN).sum(-1).clamp(min=1)
+    scale_B = (1 - spec.trained_share) * real_BN.sum(-1) / n_kept_B
+    return x_BNE.masked_fill(zeroed_BN[..., None], 0) * scale_B[:, None, None].to(x_BNE.dtype)

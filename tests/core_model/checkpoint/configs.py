@@ -25,6 +25,7 @@ from core_model.config import (
     SpecialTokens,
     StackConfig,
     TokenEmbedding,
+    ZeroedTokens,
     multi_head,
 )
 
@@ -106,7 +107,14 @@ def shared_encoder() -> ModelConfig:
             spec,
             spec,
             spec,
-            embedding=TokenEmbedding(vocab_size=11, d_embedding=5, n_types=2, norm=NormSpec(), scale=2.0),
+            embedding=TokenEmbedding(
+                vocab_size=11,
+                d_embedding=5,
+                n_types=2,
+                norm=NormSpec(),
+                scale=2.0,
+                zeroed=ZeroedTokens(token=3, trained_share=0.25),
+            ),
             position=LearnedPositions(max_length=9, offset=2),
             weights_of=(0, 0, 0),
         ),
