@@ -1,6 +1,6 @@
 """How stored tensors become ours and back, where a name alone does not do it.
 
-A conversion works on whole tensors by slicing and transposing, which copies nothing; it never sees names.
+A conversion works on whole tensors by slicing and transposing, which mostly copies nothing; it never sees names.
 """
 
 from __future__ import annotations
@@ -35,31 +35,63 @@ class Conversion(Protocol):
 class Joined:
     """One stored tensor is ours one after another along the outputs; `transposed` when it is stored [in, out].
 
-    One of ours and not transposed: a plain rename. Vectors are never transposed.
+    One of ours and not transposed: a plain rename. With `n_groups`, each group of outputs has a share of every one of
+    ours in turn: with a group a head, query, key and value of head 0, then of head 1 (GPT-NeoX, BLOOM). Outputs are the
+    first axis, or the second where `axis` is 1, behind the experts. Biases, which have no inputs, are never transposed.
     """
 
+    n_groups: int = 1
     transposed: bool = False
+    axis: int = 0
 
     def their_shapes(self, ours: Sequence[Shape]) -> tuple[Shape, ...]:
         """The outputs add up."""
-        joined = (sum(shape[0] for shape in ours), *ours[0][1:])
-        return (joined[::-1] if self._turns(len(joined)) else joined,)
+        first, n_outputs = ours[0], sum(shape[self.axis] for shape in ours)
+        before, inputs = first[: self.axis], first[self.axis + 1 :]
+        return ((*before, *inputs, n_outputs) if self._turns(len(first)) else (*before, n_outputs, *inputs),)
 
     def to_ours(self, theirs: Sequence[torch.Tensor], shapes: Sequence[Shape]) -> list[torch.Tensor]:
-        """Views of the stored tensor."""
+        """Views of the stored tensor; copies where there are groups."""
         (stored,) = theirs
-        turned = stored.T if self._turns(stored.dim()) else stored
-        return list(turned.split([shape[0] for shape in shapes]))
+        groups = self._turned(stored).unflatten(self.axis, (self.n_groups, -1))
+        shares = groups.split([shape[self.axis] // self.n_groups for shape in shapes], dim=self.axis + 1)
+        return [share.flatten(self.axis, self.axis + 1) for share in shares]
 
     def to_theirs(self, ours: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """One tensor; a copy where there are several of ours."""
         import torch
 
-        joined = torch.cat(list(ours)) if len(ours) > 1 else ours[0]
-        return [joined.T if self._turns(joined.dim()) else joined]
+        if len(ours) == 1:
+            return [self._turned(ours[0])]
+        groups = [tensor.unflatten(self.axis, (self.n_groups, -1)) for tensor in ours]
+        return [self._turned(torch.cat(groups, dim=self.axis + 1).flatten(self.axis, self.axis + 1))]
+
+    def _turned(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.mT if self._turns(tensor.dim()) else tensor
 
     def _turns(self, n_dimensions: int) -> bool:
-        return self.transposed and n_dimensions == 2
+        return self.transposed and n_dimensions == self.axis + 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stacked:
+    """Stored tensors of one shape, an expert or a head each, are one of ours with one axis more."""
+
+    def their_shapes(self, ours: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Ours without its first axis, as often as that is long."""
+        (stacked,) = ours
+        return (stacked[1:],) * stacked[0]
+
+    def to_ours(self, theirs: Sequence[torch.Tensor], shapes: Sequence[Shape]) -> list[torch.Tensor]:
+        """One tensor, a copy."""
+        import torch
+
+        return [torch.stack(list(theirs))]
+
+    def to_theirs(self, ours: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Copies, which no longer share memory."""
+        (stacked,) = ours
+        return [tensor.clone() for tensor in stacked]
 
 
 SAME = Joined()

@@ -7,7 +7,7 @@ what ModelConfig they mean, what the tensors are called, and what else may lie i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,16 +52,32 @@ class NameTable:
     """What a family's tensors are called.
 
     Names in `rows`, `buffers` and `unused` are without the optional `prefixes`; `roots` begin names that never have
-    one. `spellings` are (pattern, replacement) for names that older versions wrote otherwise. `buffers` (patterns) hold
-    no weights; `unused` (patterns) are weights of a head that this model does not use.
+    one. The first prefix is written, or that of `written_prefixes` for the class of transformers it names. `spellings`
+    are (pattern, replacement) for names that older versions wrote otherwise. `buffers` (patterns) hold no weights;
+    `unused` (patterns) are weights of a head that this model does not use. `dialects` are (pattern, rows) to read a
+    file by where it has a name with the pattern in it.
     """
 
     rows: Callable[[ModelConfig], Sequence[Row]]
     prefixes: tuple[str, ...] = ()
+    written_prefixes: Mapping[str, str] = field(default_factory=dict)
     roots: tuple[str, ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()
     buffers: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    dialects: tuple[tuple[str, Callable[[ModelConfig], Sequence[Row]]], ...] = ()
+
+    def rows_for(self, config: ModelConfig, names: Iterable[str]) -> Sequence[Row]:
+        """The lines to read a file with these names by."""
+        found = tuple(names)
+        for pattern, rows in self.dialects:
+            if any(re.search(pattern, name) for name in found):
+                return rows(config)
+        return self.rows(config)
+
+    def written_prefix(self, architecture: str) -> str:
+        """What the names of a class of transformers that has a head begin with."""
+        return self.written_prefixes.get(architecture, next(iter(self.prefixes), ""))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +87,8 @@ class Family:
     `keys` is a dataclass of the config.json keys that matter. `read` makes a ModelConfig of them and of what the file
     holds; `write` is its inverse, checked by reading back. `sizes` gives keys that shapes tell and config.json lacks.
     `places` names, for each fact people ask about, its key. `architectures` maps transformers' classes to the task of
-    their head. `markers` are patterns of names that, all found, tell the family of a file without a config.
+    their head. `aliases` are other names that a config.json may have for a key, and the key. `markers` are patterns of
+    names that, all found, tell the family of a file without a config, where its shapes `fit` as well.
     `tied_by_default` is what a config without tie_word_embeddings means.
     """
 
@@ -85,7 +102,9 @@ class Family:
     sizes: Callable[[Weights], Mapping[str, object]]
     places: Mapping[str, str]
     names: NameTable
+    aliases: Mapping[str, str] = field(default_factory=dict)
     markers: tuple[str, ...] = ()
+    fit: Callable[[Weights], bool] = field(default=lambda weights: True)
     tied_by_default: bool = True
 
     def architecture_for(self, task: str | None) -> str:
@@ -94,6 +113,11 @@ class Family:
             if known == task:
                 return name
         raise ConfigError(f"head.task is {task!r}: {self.label} has no model with such a head")
+
+    def renamed(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """A config.json with its keys under the names that `keys` has; an alias wins, as in transformers."""
+        named = {key: document[name] for name, key in self.aliases.items() if document.get(name) is not None}
+        return {**document, **named}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,11 +195,16 @@ def weights_of(
     )
 
 
+def unwrapped(name: str) -> str:
+    """A tensor's name without what wrappers put before it."""
+    while found := next((wrapper for wrapper in WRAPPERS if name.startswith(wrapper)), None):
+        name = name.removeprefix(found)
+    return name
+
+
 def _short_name(table: NameTable, name: str) -> tuple[str, str]:
     """The table's name of a stored tensor, and what was taken off its beginning."""
-    rest = name
-    while found := next((wrapper for wrapper in WRAPPERS if rest.startswith(wrapper)), None):
-        rest = rest.removeprefix(found)
+    rest = unwrapped(name)
     if found := next((prefix for prefix in table.prefixes if rest.startswith(prefix)), None):
         rest = rest.removeprefix(found)
     taken = name[: len(name) - len(rest)]

@@ -16,7 +16,10 @@ _PLAIN = ("default", None)
 
 @dataclass(frozen=True, kw_only=True)
 class RopeKeys:
-    """The keys of rope_scaling (transformers 4) or rope_parameters (5); `type` is the older name of rope_type."""
+    """The keys of rope_scaling (transformers 4) or rope_parameters (5); `type` is the older name of rope_type.
+
+    Where kinds of layers differ, rope_parameters has these keys for each kind.
+    """
 
     rope_type: str | None = None
     type: str | None = None
@@ -31,9 +34,11 @@ class RopeKeys:
     mscale: Rate | Positive | None = None
     mscale_all_dim: Rate | Positive | None = None
     attention_factor: Positive | None = None
-    truncate: bool = True
+    truncate: bool | None = None
     short_factor: list[Positive] | None = None
     long_factor: list[Positive] | None = None
+    full_attention: RopeKeys | None = None
+    sliding_attention: RopeKeys | None = None
 
     @property
     def kind(self) -> str | None:
@@ -42,9 +47,18 @@ class RopeKeys:
 
 
 def read_rotary(rope: RopeKeys | None, *, head_size: int, theta: float | None, max_length: int) -> RotaryPositions:
-    """The positions these keys describe; ConfigError names a key that a kind of scaling needs and has not."""
+    """The positions these keys describe.
+
+    ConfigError names a key that a kind of scaling needs and has not, or a partial_rotary_factor that makes no pairs.
+    """
     rope = rope or RopeKeys()
-    n_rotated = int(head_size * (rope.partial_rotary_factor or 1.0))
+    share = rope.partial_rotary_factor or 1.0
+    n_rotated = int(head_size * min(share, 1.0))
+    if share > 1 or n_rotated < 2 or n_rotated % 2:
+        raise ConfigError(
+            f"partial_rotary_factor is {share} in config.json: {n_rotated} of the {head_size} dimensions of a head "
+            "would turn, and they turn in pairs"
+        )
     return RotaryPositions(
         n_rotated=n_rotated,
         base=rope.rope_theta or theta or DEFAULT_BASE,
@@ -68,10 +82,16 @@ def write_rotary(position: RotaryPositions) -> RopeKeys:
         beta_fast=scaling.beta_fast if is_yarn else None,
         beta_slow=scaling.beta_slow if is_yarn else None,
         attention_factor=scaling.attention_factor if scaling.kind in ("yarn", "longrope") else None,
-        truncate=scaling.truncate,
+        truncate=scaling.truncate if is_yarn else None,
         short_factor=list(scaling.short_factors) or None,
         long_factor=list(scaling.long_factors) or None,
     )
+
+
+def rotary_share(n_rotated: int, head_size: int) -> float:
+    """The partial_rotary_factor of which the library, taking the whole part of its product, makes n_rotated."""
+    share = n_rotated / head_size
+    return share if int(head_size * share) == n_rotated else math.nextafter(share, 1)
 
 
 def _read_scaling(rope: RopeKeys, n_rotated: int, max_length: int) -> RotaryScaling:
@@ -97,7 +117,7 @@ def _read_scaling(rope: RopeKeys, n_rotated: int, max_length: int) -> RotaryScal
             original_length=original,
             beta_fast=rope.beta_fast or 32.0,
             beta_slow=rope.beta_slow or 1.0,
-            truncate=rope.truncate,
+            truncate=rope.truncate is not False,
             attention_factor=rope.attention_factor or _yarn_attention_factor(rope, factor),
         )
     if kind == "longrope":
