@@ -14,8 +14,9 @@ from core_model.checkpoint.wording import shown
 from core_model.config import Activation, HeadSpec, SpecialTokens
 from core_model.errors import ConfigError
 
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
-CountOrNone: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_LARGEST_COUNT = 2**63 - 1
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=_LARGEST_COUNT)]
+CountOrNone: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_COUNT)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 TokenId: TypeAlias = int | list[int] | None
