@@ -13,7 +13,7 @@ import numpy as np
 
 from core_model.checkpoint import native
 from core_model.checkpoint.facts import FACT_LABELS, native_facts, stated_facts
-from core_model.checkpoint.families import FAMILIES, family_of, family_of_names
+from core_model.checkpoint.families import FAMILIES, family_of, family_of_tensors
 from core_model.checkpoint.families.family import Family, NameTable, Weights, weights_of
 from core_model.checkpoint.families.fields import read_keys
 from core_model.checkpoint.folder import Location
@@ -91,7 +91,8 @@ def _read_family(
         architecture=reading.architecture,
         differ=lambda first, second: _values_differ(store, first, second),
     )
-    known = _with_assumed(family, _with_sizes(family, weights, document or {}), assume)
+    stated = family.renamed(document or {})
+    known = _with_assumed(family, _with_sizes(family, weights, stated), assume)
     if document is None and (heads := family.places["n_heads"]) not in known:
         raise ConfigError(
             f"{location.name} has no config.json: its names are {family.label}'s, but the number of heads cannot be "
@@ -105,9 +106,9 @@ def _read_family(
         family=family.key,
         label=family.label,
         config=config,
-        facts=stated_facts(family, config, keys, document or {}),
+        facts=stated_facts(family, config, keys, stated),
     )
-    if _is_untied_against_config(family, config, document or {}):
+    if _is_untied_against_config(family, config, stated):
         told = "the config ties the output head to the token embedding, but both are stored and differ: each is used"
         reading = replace(reading, warnings=(*reading.warnings, told))
     return _matched(reading, family.names, config, weights, store)
@@ -149,8 +150,9 @@ def _not_floating(matched: Match, store: TensorStore) -> str | None:
 def _known_family(
     reading: Reading, location: Location, document: Mapping[str, Any] | None, store: TensorStore
 ) -> Family:
-    """The family of the config or, without one, of the tensors' names; CheckpointError says what it is instead."""
-    family = family_of_names(store.entries) if document is None else family_of(reading.model_type, reading.architecture)
+    """The family the config names or, without a name, that of the tensors; CheckpointError says what it is instead."""
+    named = reading.model_type or reading.architecture or (document and _text(document, "_class_name"))
+    family = family_of(reading.model_type, reading.architecture) if named else family_of_tensors(_shapes(store))
     if family is not None:
         return family
     labels = ", ".join(known.label for known in FAMILIES)
@@ -158,11 +160,10 @@ def _known_family(
         reason = f"{location.name} has no config.json, and its tensor names are not those of a known family"
     elif class_name := _text(document, "_class_name"):
         reason = f"{location.name} is a {shown(class_name)} of diffusers, which is not a transformer shown here"
-    elif reading.model_type or reading.architecture:
-        named = reading.model_type or reading.architecture
+    elif named:
         reason = f"the model_type {shown(repr(named))} in config.json is unknown here"
     else:
-        reason = "config.json names no model_type"
+        reason = "config.json names no model_type, and the tensor names are not those of a known family"
     custom = "; the custom code it names (auto_map) is never run" if document and "auto_map" in document else ""
     raise CheckpointError(
         f"{reason}{custom}: no attention is shown, only its tensors. Known families: {labels}", path=location.path

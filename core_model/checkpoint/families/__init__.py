@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 
-from core_model.checkpoint.families import bert, gpt2, llama
-from core_model.checkpoint.families.family import Family
+from core_model.checkpoint.families import (
+    bert,
+    bloom,
+    codegen,
+    falcon,
+    gpt2,
+    gpt_bigcode,
+    gpt_neo,
+    gpt_neox,
+    gptj,
+    llama,
+    mpt,
+    nanogpt,
+    openai_gpt,
+    opt,
+    xglm,
+)
+from core_model.checkpoint.families.family import Family, unwrapped, weights_of
+from core_model.checkpoint.shapes import Shape
 
 FAMILIES: tuple[Family, ...] = (
+    nanogpt.FAMILY,  # before GPT-2, whose names it has with other shapes
     gpt2.FAMILY,
     bert.FAMILY,
     llama.FAMILY,
+    openai_gpt.FAMILY,
+    gpt_neo.FAMILY,
+    gptj.FAMILY,
+    gpt_neox.FAMILY,
+    codegen.FAMILY,
+    opt.FAMILY,
+    bloom.FAMILY,
+    falcon.FAMILY,
+    mpt.FAMILY,
+    gpt_bigcode.FAMILY,
+    xglm.FAMILY,
 )
 
 
@@ -23,10 +52,11 @@ def family_of(model_type: str | None, architecture: str | None) -> Family | None
     return None
 
 
-def family_of_names(names: Collection[str]) -> Family | None:
+def family_of_tensors(shapes: Mapping[str, Shape]) -> Family | None:
     """The family whose telling names a file without a config has; None for names that several families share."""
+    names = [unwrapped(name) for name in shapes]
     for family in FAMILIES:
         found = [any(re.fullmatch(marker, name) for name in names) for marker in family.markers]
-        if found and all(found):
+        if found and all(found) and family.fit(weights_of(family.names, shapes)):
             return family
     return None

@@ -28,7 +28,7 @@ def seeded(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
         for name, parameter in model.named_parameters():
             spread = 0.2 if "embed" in name or parameter.dim() < 2 else 1.5 * parameter.shape[-1] ** -0.5
             parameter.normal_(std=spread, generator=generator)
-            if name.lower().endswith(("norm.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight")):
+            if name.endswith("weight") and parameter.dim() == 1:
                 parameter.add_(1)
     return model.eval()
 

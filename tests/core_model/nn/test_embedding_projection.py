@@ -48,7 +48,9 @@ def test_positions_types_and_norm_are_as_wide_as_what_they_meet(projects, d_posi
 def test_projected_tokens_get_positions_after_the_projection():
     """OPT 350M (Zhang et al. 2022)."""
     model = model_projecting("tokens")
-    stack = model.decoder
+    stack = model.output_stack
+    assert stack.embedding.token and stack.embedding.projection and stack.embedding.token_type and stack.position
+    assert stack.embedding.norm is not None
     with torch.inference_mode():
         token_BNE = stack.embedding.token.weight[IDS_BN]
         got_BNC = stack.embedding(token_BNE, stack.positions(0, 5, token_BNE), None)
