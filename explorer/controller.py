@@ -32,8 +32,8 @@ class Presenter(Protocol):
     def show_nothing(self) -> None:
         """There is nothing to ask: say what to do."""
 
-    def show_waiting(self) -> None:
-        """An answer is on its way; what is on screen is old."""
+    def show_waiting(self, *, is_own: bool) -> None:
+        """An answer is on its way, or (not `is_own`) what it stands on is; what is on screen is old."""
 
     def show_progress(self, fraction: float | None) -> None:
         """How far the work is that this waits for."""
@@ -258,7 +258,7 @@ class Controller(QObject):
         elif blocked and slot.query is None:
             presenter.show_blocked(blocked)
         elif slot.is_waiting or (slot.query is None and is_awaited):
-            presenter.show_waiting()
+            presenter.show_waiting(is_own=slot.is_waiting)
         elif slot.query is None:
             presenter.show_nothing()
         else:

@@ -73,13 +73,14 @@ class MainWindow(QMainWindow):
         self._build_bars(samples)
         self._build_panels()
         self._wire()
-        self.setWindowTitle("Transformer Explorer")
         self.setMinimumSize(*_LEAST_SIZE)
         self.resize(*_FIRST_SIZE)
         self.setAcceptDrops(True)
         self.restoreGeometry(QByteArray.fromBase64(remembered.geometry.encode("ascii")))
         self._arrange(store.state.layout)
         self._show_state(store.state)
+        if host := self._centre.current:
+            host.panel.setFocus()
 
     # -- what commands ask for -----------------------------------------------------------------------------------------
 
@@ -262,6 +263,8 @@ class MainWindow(QMainWindow):
             host.show_state(state)
         for bar in (self._top_bar, self._status, self._welcome):
             bar.show_state(state)
+        model = state.current_model
+        self.setWindowTitle(f"{model.info.name} - Transformer Explorer" if model else "Transformer Explorer")
         self._actions.refresh()
         self._on_host_picture_changed()
 

@@ -77,7 +77,7 @@ class AskingHost(PanelHost):
         self._drawn_with: Display | None = None
         self._picture: Any = None
         self._action = ""
-        self._is_waiting = False
+        self._waiting = ""
         self._page = StatePage(themes, self.panel, self)
         self._page.action_triggered.connect(self._on_page_action_triggered)
         self._page.cancel_requested.connect(self.stop_requested)
@@ -89,7 +89,7 @@ class AskingHost(PanelHost):
 
     @property
     def current_pictures(self) -> tuple[Any, Any]:
-        if self._is_waiting or not self.isVisible() or self._picture is None:
+        if self._waiting or not self.isVisible() or self._picture is None:
             return None, None
         return self._picture, self._laid_over
 
@@ -105,28 +105,31 @@ class AskingHost(PanelHost):
         self.panel.show_state(state)
 
     def show_nothing(self) -> None:
-        self._is_waiting = False
+        self._waiting = ""
         self._forget()
         text, self._action = self.spec.guidance(self._state)
         self._page.show_empty(text, command(self._action).title if self._action else "")
 
-    def show_waiting(self) -> None:
-        if self._is_waiting:
+    def show_waiting(self, *, is_own: bool) -> None:
+        waiting = "own" if is_own else "others"
+        if waiting == self._waiting:
             return
-        self._is_waiting = True
-        if self._picture is None:
-            self._page.show_working(self.tr("Working"))
-        else:
+        self._waiting = waiting
+        if self._picture is not None:
             self._page.show_content()
             self.panel.set_stale(True)
+        elif is_own or self.spec.guidance is not no_guidance:
+            self._page.show_working(self.tr("Working"))
+        else:
+            self._page.show_empty("")
 
     def show_progress(self, fraction: float | None) -> None:
         self._page.show_progress(fraction)
 
     def show_result(self, result: Any) -> None:
-        if result is self._result and not self._is_waiting:
+        if result is self._result and not self._waiting:
             return
-        self._is_waiting = False
+        self._waiting = ""
         if result is not self._result:
             self._result, self._detail, self._laid_over = result, None, None
             self._draw()
@@ -134,7 +137,7 @@ class AskingHost(PanelHost):
         self._page.show_content()
 
     def show_problem(self, problem: Problem) -> None:
-        self._is_waiting = False
+        self._waiting = ""
         self._forget()
         if problem.is_cancelled:
             self._action = "retry"
@@ -195,14 +198,13 @@ class DetailPresenter:
     def show_nothing(self) -> None:
         self._host.lay_over(None)
 
-    def show_waiting(self) -> None:
+    def show_waiting(self, *, is_own: bool) -> None:
         """The last detail stays on screen: it is still true, only elsewhere than where one looks now."""
 
     def show_progress(self, fraction: float | None) -> None:
         """The whole picture is there to look at meanwhile."""
 
     def show_result(self, result: Any) -> None:
-        self._is_waiting = False
         self._host.lay_over(result)
 
     def show_problem(self, problem: Problem) -> None:

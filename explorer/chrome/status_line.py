@@ -14,6 +14,8 @@ from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.progress_line import ProgressLine
 from explorer.workers.lane import Running
 
+_PROGRESS_WIDTH = 280
+
 
 class StatusLine(QWidget):
     """Source of the picture on the left; progress with a way to stop, and messages, on the right."""
@@ -25,6 +27,7 @@ class StatusLine(QWidget):
         self._source = ElidedLabel(parent=self)
         self._source.setFont(caption_font())
         self._progress = ProgressLine(self)
+        self._progress.setFixedWidth(_PROGRESS_WIDTH)
         self._progress.cancel_requested.connect(self._on_progress_cancel_requested)
         self._is_running = False
         self._messages = QToolButton(self, autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)

@@ -47,6 +47,7 @@ class MatrixPanel(Panel):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(SPACE_3, SPACE_3, SPACE_3, SPACE_3)
         layout.addWidget(self._plot)
+        self.setFocusProxy(self._plot)
         self._connect()
 
     def _connect(self) -> None:

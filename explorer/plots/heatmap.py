@@ -298,6 +298,8 @@ class HeatmapPlot(QWidget):
     def _label_room(self, picture: HeatmapPicture, right: int, bottom: int) -> tuple[int, int]:
         """Width of the row labels and height of the column labels, at the density of the whole matrix."""
         left = round(self._row_axis.thickness(self._body.height() / picture.shape[0]))
+        if not self._received.isHidden():
+            left = max(left, round(self._received.lead_needed()))
         top = round(self._col_axis.thickness(1.0))
         width, _ = _matrix_size(picture, self._body.width() - left - right, self._body.height() - top - bottom)
         return left, round(self._col_axis.thickness(width / picture.shape[1]))

@@ -52,10 +52,15 @@ class MarginalStrip(QWidget):
         self._lead = lead
         self.update()
 
+    def lead_needed(self) -> float:
+        """Length of the title and of the largest value."""
+        metrics = QFontMetricsF(self._font)
+        return max(metrics.horizontalAdvance(line) for line in self._lines()) + SPACE_2 + 1
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         largest = float(np.nanmax(self._values, initial=0.0))
-        self._paint_title(painter, largest)
+        self._paint_title(painter)
         if largest > 0.0:
             painter.setPen(Qt.PenStyle.NoPen)
             color = QColor(self._theme[self._role])
@@ -63,6 +68,9 @@ class MarginalStrip(QWidget):
             painter.setBrush(color)
             painter.drawRects(self._bars(largest))
         painter.end()
+
+    def _lines(self) -> tuple[str, str]:
+        return self._title, f"0 \u2013 {float(np.nanmax(self._values, initial=0.0)):.3g}"
 
     def _bars(self, largest: float) -> list[QRectF]:
         """Visible bars; neighbours touch, and thin lines stay between wide ones."""
@@ -78,11 +86,11 @@ class MarginalStrip(QWidget):
             return [QRectF(0, a, h, b - a - gap) for a, b, h in bars if b > a]
         return [QRectF(a, 0, b - a - gap, h) for a, b, h in bars if b > a]
 
-    def _paint_title(self, painter: QPainter, largest: float) -> None:
+    def _paint_title(self, painter: QPainter) -> None:
         painter.save()
         painter.setFont(self._font)
         painter.setPen(QColor(self._theme.text_muted))
-        text = f"{self._title}\n0 \u2013 {largest:.3g}"
+        text = "\n".join(self._lines())
         height = 2 * QFontMetricsF(self._font).height()
         if self._is_right:
             painter.translate(0, self._lead - SPACE_2)

@@ -27,10 +27,11 @@ THUMBNAIL_SIZE = 64
 class Query(Generic[R]):
     """A question to the engine, and the type of its answer.
 
-    `lane` names the thread that answers; `failed` is what to say when it cannot.
+    `lane` names the thread that answers, where lower `rank` goes first; `failed` is what to say when it cannot.
     """
 
     lane: ClassVar[LaneName] = "interactive"
+    rank: ClassVar[int] = 1
     failed: ClassVar[str] = "This picture cannot be computed"
 
 
@@ -73,8 +74,9 @@ class TraceQuery(Query[TraceFacts]):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadsQuery(Query[HeadsAnswer]):
-    """All heads of a site as small pictures."""
+    """All heads of a site as small pictures: more work than all other panels together, so it comes last."""
 
+    rank: ClassVar[int] = 2
     trace: TraceQuery
     site: str
     size: int

@@ -40,6 +40,7 @@ class Running:
 class Lane:
     """Per slot one running and one pending job: a newer query cancels the first and replaces the second.
 
+    Pending jobs go by the rank of their queries, equal ones in the order they came.
     `answer` runs on the lane's thread; `report` is called there with every Outcome that was not overtaken. A thread is
     never terminated: closing cancels and waits for the next check of the token.
     """
@@ -107,7 +108,7 @@ class Lane:
             self._changed.wait_for(lambda: self._pending or self._closing)
             if self._closing:
                 return None
-            slot = next(iter(self._pending))
+            slot = min(self._pending, key=lambda slot: self._pending[slot].query.rank)
             self._running = self._pending.pop(slot)
             return self._running
 

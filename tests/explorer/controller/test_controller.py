@@ -60,7 +60,7 @@ class Memory:
     def show_nothing(self) -> None:
         self._note("nothing")
 
-    def show_waiting(self) -> None:
+    def show_waiting(self, *, is_own: bool) -> None:
         self._note("waiting")
 
     def show_progress(self, fraction: float | None) -> None:

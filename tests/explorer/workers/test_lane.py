@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Queue
+from typing import ClassVar
 
 import pytest
 
@@ -19,6 +20,11 @@ PATIENCE = 5.0
 @dataclass(frozen=True, kw_only=True)
 class Ask(Query[str]):
     name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskMuch(Ask):
+    rank: ClassVar[int] = 2
 
 
 class Gate:
@@ -100,6 +106,17 @@ def test_a_query_of_another_slot_does_not_cancel(lane: Lane, gate: Gate, outcome
     lane.submit("b", Ask(name="b"))
     gate.release.set()
     assert [outcomes.get(timeout=PATIENCE).result for _ in range(2)] == ["held", "b"]
+
+
+def test_what_is_light_goes_before_what_is_heavy(lane: Lane, gate: Gate, outcomes: Queue[Outcome]) -> None:
+    lane.submit("other", Ask(name="held"))
+    gate.started.get(timeout=PATIENCE)
+    lane.submit("heavy", AskMuch(name="heavy"))
+    for name in ("first", "second"):
+        lane.submit(name, Ask(name=name))
+    gate.release.set()
+    results = [outcomes.get(timeout=PATIENCE).result for _ in range(4)]
+    assert results == ["held", "first", "second", "heavy"]
 
 
 def test_a_cancelled_query_is_reported_as_stopped(lane: Lane, gate: Gate, outcomes: Queue[Outcome]) -> None:
