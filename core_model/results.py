@@ -16,7 +16,8 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 Origin: TypeAlias = Literal["stated", "inferred", "unknown"]
-Reduce: TypeAlias = Literal["max", "mean"]
+Reduce: TypeAlias = Literal["max", "mean", "sample"]
+"""How a pixel stands for its block of cells: the largest weight, the mean, or the weight of the first cell."""
 
 
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:

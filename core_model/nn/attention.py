@@ -89,11 +89,17 @@ class HeadInputs:
 
 def visible_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
     """True [B or 1, 1, N, M] where a query of `rows` may see the key at index key_M[j]."""
-    query_N = torch.arange(rows.start, rows.stop, device=key_M.device) + heads.query_start
+    query_N = _positions(heads, rows)
     seen_BHNM = masks.visible(heads.spec.mask, query_N, key_M)[None, None]
     if heads.key_mask_BM is not None:
         seen_BHNM = seen_BHNM & heads.key_mask_BM[:, key_M][:, None, None, :]
     return seen_BHNM
+
+
+def _positions(heads: HeadInputs, rows: slice) -> torch.Tensor:
+    """The positions [N] of the queries of a slice, which may step."""
+    indices = range(*rows.indices(heads.n_queries))
+    return torch.arange(indices.start, indices.stop, indices.step, device=heads.q_BHND.device) + heads.query_start
 
 
 def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
@@ -209,7 +215,7 @@ def _attend_rows(
 def _bias_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
     """Position bias [H, N, M] in float32."""
     assert isinstance(heads.spec.position, AlibiPositions | BucketedPositions) and heads.bias_weights is not None
-    query_N = torch.arange(rows.start, rows.stop, device=key_M.device) + heads.query_start
+    query_N = _positions(heads, rows)
     return score_bias(heads.spec.position, heads.bias_weights.float(), query_N, key_M)
 
 

@@ -40,14 +40,19 @@ class HeadScores:
         """Exact attention weights [N, M] in float32; masked cells are 0."""
         return self.to_weights(self.exponents(rows, cols))
 
+    def sample(self, rows: slice, cols: slice, cancel: CancelToken | None = None) -> torch.Tensor:
+        """The same for slices that step over cells, without waiting for the normalisers of the rows between."""
+        known_N = self._known_normalizer()
+        normalizer_N = self._computed_normalizer(rows, cancel) if known_N is None else known_N[rows]
+        return self.to_weights(self._moved(self.scores(rows, cols), normalizer_N))
+
     def scores(self, rows: slice, cols: slice) -> torch.Tensor:
         """Scores [N, M] in float32 before the normaliser; masked cells are -inf."""
-        return scores(self._head, rows, torch.arange(cols.start, cols.stop, device=self._head.q_BHND.device))[0, 0]
+        return scores(self._head, rows, self._keys(cols))[0, 0]
 
     def masked(self, rows: slice, cols: slice) -> torch.Tensor:
         """True [N, M] where the query may not see the key."""
-        key_M = torch.arange(cols.start, cols.stop, device=self._head.q_BHND.device)
-        return ~visible_block(self._head, rows, key_M)[0, 0]
+        return ~visible_block(self._head, rows, self._keys(cols))[0, 0]
 
     def coverage(self, rows: slice, cols: slice) -> str:
         """Whether the rows see "all", "some" or "none" of the columns."""
@@ -64,7 +69,7 @@ class HeadScores:
         Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
         """
         if not self._is_product:
-            moved_NM = self._moved(self.scores(rows, cols), rows)
+            moved_NM = self._moved(self.scores(rows, cols), self.row_normalizer[rows])
             return moved_NM if out is None else out.copy_(moved_NM)
         q_ND, k_DM = self._augmented
         e_NM = torch.mm(q_ND[rows], k_DM[:, cols], out=out)
@@ -83,24 +88,32 @@ class HeadScores:
 
     def prepare(self, cancel: CancelToken | None = None) -> torch.Tensor:
         """The row normalisers, computed once: any block is quick from then on. Raises Cancelled between blocks."""
-        if self._row_normalizer is None:
-            known_BHN = self._head.logsumexp_BHN
-            self._row_normalizer = self._computed_normalizer(cancel) if known_BHN is None else known_BHN[0, 0].float()
-        return self._row_normalizer
+        known_N = self._known_normalizer()
+        if known_N is None:
+            known_N = self._computed_normalizer(slice(0, self.n_queries), cancel)
+        self._row_normalizer = known_N
+        return known_N
 
-    def _computed_normalizer(self, cancel: CancelToken | None) -> torch.Tensor:
-        """One streaming pass over blocks of rows."""
+    def _known_normalizer(self) -> torch.Tensor | None:
+        """The row normalisers [N] if they need no work: computed before, or by the kernel of the forward pass."""
+        known_BHN = self._head.logsumexp_BHN
+        return self._row_normalizer if known_BHN is None else known_BHN[0, 0].float()
+
+    def _computed_normalizer(self, rows: slice, cancel: CancelToken | None) -> torch.Tensor:
+        """Those of the rows of a slice, in one streaming pass over blocks of them."""
         n_rows = max(16, _NORMALISER_SCORES // self.n_keys)
         device = self._head.q_BHND.device
+        wanted = range(*rows.indices(self.n_queries))
         parts: list[torch.Tensor] = []
-        for start in range(0, self.n_queries, n_rows):
+        for start in range(0, len(wanted), n_rows):
             if cancel is not None:
                 cancel.check()
-            rows = slice(start, min(start + n_rows, self.n_queries))
-            first, last = (row + self._head.query_start for row in (rows.start, rows.stop - 1))
+            block = wanted[start : start + n_rows]
+            first, last = (row + self._head.query_start for row in (block[0], block[-1]))
             spans = masks.key_spans(self._head.spec.mask, first, last, self.n_keys)
             key_M = torch.cat([torch.arange(a, b, device=device) for a, b in spans])
-            parts.append(self._normalizer_of(scores(self._head, rows, key_M)[0, 0]))
+            s_NM = scores(self._head, slice(block.start, block.stop, block.step), key_M)[0, 0]
+            parts.append(self._normalizer_of(s_NM))
         return torch.cat(parts)
 
     def _normalizer_of(self, s_NM: torch.Tensor) -> torch.Tensor:
@@ -112,8 +125,13 @@ class HeadScores:
             logsumexp_N = torch.logaddexp(logsumexp_N, self._head.sinks_H.float())
         return logsumexp_N.masked_fill(logsumexp_N.isneginf(), float("inf"))
 
-    def _moved(self, s_NM: torch.Tensor, rows: slice) -> torch.Tensor:
-        normalizer_N1 = self.row_normalizer[rows, None]
+    def _keys(self, cols: slice) -> torch.Tensor:
+        """The indices [M] of the keys of a slice, which may step."""
+        return torch.arange(*cols.indices(self.n_keys), device=self._head.q_BHND.device)
+
+    def _moved(self, s_NM: torch.Tensor, normalizer_N: torch.Tensor) -> torch.Tensor:
+        """Exponents of scores."""
+        normalizer_N1 = normalizer_N[:, None]
         return s_NM - normalizer_N1 if self._is_softmax else s_NM / normalizer_N1
 
     @cached_property

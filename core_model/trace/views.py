@@ -41,11 +41,16 @@ def pool(
 ) -> Pooled:
     """The weights of rows x cols, each pixel the max or mean of ceil(n / size) cells, at most size[0] x size[1] pixels.
 
-    Exact when a pixel is a cell. The last pixel of an axis spans what is left. Raises Cancelled between blocks.
+    "sample" takes the first cell of each: exact weights of some cells, at once at any length. Exact when a pixel
+    is a cell. The last pixel of an axis spans what is left. Raises Cancelled between blocks.
     """
-    head.prepare(cancel)
     n_rows, n_cols = rows.stop - rows.start, cols.stop - cols.start
     down, across = -(-n_rows // size[0]), -(-n_cols // size[1])
+    if reduce == "sample":
+        some_rows, some_cols = slice(rows.start, rows.stop, down), slice(cols.start, cols.stop, across)
+        weights_YX = head.sample(some_rows, some_cols, cancel)
+        return Pooled(weights=weights_YX, masked=head.masked(some_rows, some_cols), cells=(down, across))
+    head.prepare(cancel)
     if down == across == 1:
         return Pooled(weights=head.weights(rows, cols), masked=head.masked(rows, cols), cells=(1, 1))
     canvas = _Canvas(head, rows, cols, (down, across), reduce)
