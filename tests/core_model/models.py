@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from core_model.config import (
     AttentionSpec,
@@ -20,6 +23,7 @@ from core_model.config import (
     multi_head,
 )
 from core_model.nn.transformer import Transformer
+from core_model.trace import Trace
 from tests.core_model.attention_cases import fill
 
 D_MODEL, N_HEADS, VOCAB, MAX_LENGTH = 16, 4, 29, 64
@@ -51,11 +55,15 @@ def stack(*layers: LayerSpec, learned_positions: bool = False) -> StackConfig:
     )
 
 
+def decoder_stack(attention: AttentionSpec | None = None, n_layers: int = 2) -> StackConfig:
+    """The stack of a language model; its attention is causal unless said otherwise."""
+    return stack(*[layer(attention or multi_head(D_MODEL, N_HEADS, mask=CAUSAL))] * n_layers)
+
+
 def decoder_only(attention: AttentionSpec | None = None, n_layers: int = 2) -> ModelConfig:
-    """A language model; its attention is causal unless said otherwise."""
-    attention = attention or multi_head(D_MODEL, N_HEADS, mask=CAUSAL)
+    """A language model around `decoder_stack`."""
     return ModelConfig(
-        decoder=stack(*[layer(attention)] * n_layers),
+        decoder=decoder_stack(attention, n_layers),
         head=HeadSpec(n_outputs=VOCAB, task="language_model", tied=True),
     )
 
@@ -81,8 +89,14 @@ def encoder_decoder(decoder_attention: AttentionSpec | None = None, n_layers: in
     )
 
 
-def make(config: ModelConfig, seed: int = 0) -> Transformer:
-    """The model of a config with random weights, in eval mode."""
+def logits_of(trace: Trace) -> np.ndarray:
+    """The logits of a trace whose model has a head."""
+    assert trace.logits is not None
+    return trace.logits
+
+
+def make(config: ModelConfig, seed: int = 0) -> Any:
+    """The Transformer of a config with random weights, in eval mode; Any, as tests reach into its optional parts."""
     model = Transformer(config).eval()
     fill(model, seed)
     return model

@@ -42,7 +42,7 @@ STACK = StackConfig(d_model=16, embedding=EMBEDDING, layers=(LAYER, LAYER))
 READER = replace(STACK, layers=(CROSSING, LAYER))
 TIED = HeadSpec(n_outputs=10, task="language_model", tied=True)
 BUCKETS = replace(LAYER, attention=multi_head(16, 4, position=BucketedPositions()))
-LONGROPE = {"kind": "longrope", "original_length": 8, "short_factors": (1.0, 2.0), "long_factors": (1.0, 2.0)}
+LONGROPE = RotaryScaling(kind="longrope", original_length=8, short_factors=(1.0, 2.0), long_factors=(1.0, 2.0))
 
 
 def borrowing(**changes) -> LayerSpec:
@@ -71,12 +71,12 @@ def borrowing(**changes) -> LayerSpec:
         ),
         (
             RotaryPositions,
-            {"n_rotated": 6, "scaling": RotaryScaling(**LONGROPE)},
+            {"n_rotated": 6, "scaling": LONGROPE},
             "short_factors has 2 entries: .* each of 3 pairs",
         ),
         (
             RotaryPositions,
-            {"n_rotated": 4, "scaling": RotaryScaling(**LONGROPE | {"long_factors": ()})},
+            {"n_rotated": 4, "scaling": replace(LONGROPE, long_factors=())},
             "long_factors has 0 entries: .* each of 2 pairs",
         ),
         (AlibiPositions, {"max_bias": 0}, "max_bias is 0"),

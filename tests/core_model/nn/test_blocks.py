@@ -3,6 +3,8 @@
 Shape letters: B batch, N positions, C model width.
 """
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -14,7 +16,9 @@ NORM = NormSpec()
 D_MODEL = 8
 
 
-def a_layer(attention: ResidualSpec, feed_forward: ResidualSpec, *, cross: ResidualSpec | None = None, **options):
+def a_layer(
+    attention: ResidualSpec, feed_forward: ResidualSpec, *, cross: ResidualSpec | None = None, **options
+) -> Any:
     spec = LayerSpec(
         attention=multi_head(D_MODEL, 2, mask=MaskSpec(causal=True)),
         attention_residual=attention,
@@ -33,11 +37,11 @@ def stream() -> torch.Tensor:
     return torch.randn(2, 5, D_MODEL, generator=torch.Generator().manual_seed(0))
 
 
-def run(layer: Layer, x_BNC: torch.Tensor, memory_BMC: torch.Tensor | None = None) -> torch.Tensor:
+def run(layer: Any, x_BNC: torch.Tensor, memory_BMC: torch.Tensor | None = None) -> torch.Tensor:
     return layer(x_BNC, Pass(memory_BMC=memory_BMC), stack="decoder", layer=0)
 
 
-def parts(layer: Layer):
+def parts(layer: Any) -> tuple[Any, ...]:
     """The sublayers and norms of a layer as functions."""
     return layer.attention, layer.feed_forward, layer.attention_residual, layer.feed_forward_residual
 

@@ -20,7 +20,7 @@ from core_model.trace import Inputs, run_trace
 from core_model.trace.tap import CollectingTap
 from core_model.trace.trace import Trace
 from tests.core_model import models
-from tests.core_model.models import CAUSAL, D_MODEL, N_HEADS
+from tests.core_model.models import CAUSAL, D_MODEL, N_HEADS, logits_of
 
 KINDS = {
     "plain": {},
@@ -55,7 +55,7 @@ def test_a_decoder_fed_token_by_token_equals_one_pass(kind):
         tap = CollectingTap()
         with torch.inference_mode():
             logits_BNV = model(torch.tensor([[token]]), cache=cache, tap=tap)
-        np.testing.assert_allclose(logits_BNV[0, 0], whole.logits[position], atol=2e-5, rtol=1e-4)
+        np.testing.assert_allclose(logits_BNV[0, 0], logits_of(whole)[position], atol=2e-5, rtol=1e-4)
         step = Trace(tap.heads, {}, hidden=whole.hidden, logits=None)
         for layer in range(2):
             for head in range(N_HEADS):
@@ -101,8 +101,8 @@ def test_a_generation_is_stitched_into_the_lower_triangle_of_one_pass(kind):
     drawn = [token.id for token in generation]
     fed = [*IDS[:6], *drawn[:-1]]
     stitched, whole = generation.trace(), run_trace(model, Inputs(ids=fed))
-    np.testing.assert_allclose(stitched.logits, whole.logits, atol=2e-5, rtol=1e-4)
-    assert drawn == whole.logits[5:].argmax(-1).tolist()
+    np.testing.assert_allclose(logits_of(stitched), logits_of(whole), atol=2e-5, rtol=1e-4)
+    assert drawn == logits_of(whole)[5:].argmax(-1).tolist()
     assert stitched.shape("decoder.self") == (2, N_HEADS, 10, 10)
     for layer in range(2):
         for head in range(N_HEADS):

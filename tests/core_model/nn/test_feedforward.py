@@ -5,11 +5,13 @@ Shape letters: B batch, N positions, C model width.
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from core_model.config import ExpertsSpec, FeedForwardSpec
+from core_model.errors import ConfigError
 from core_model.nn.feedforward import ACTIVATIONS, make_feed_forward
 from tests.core_model.attention_cases import fill
 
@@ -29,7 +31,7 @@ def tokens() -> torch.Tensor:
     return torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(0))
 
 
-def made(spec: FeedForwardSpec, seed: int = 0) -> torch.nn.Module:
+def made(spec: FeedForwardSpec, seed: int = 0) -> Any:
     feed_forward = make_feed_forward(spec, 6).eval()
     fill(feed_forward, seed)
     return feed_forward
@@ -116,3 +118,21 @@ def test_dropout_of_hidden_activations_is_applied_in_training_only():
     with torch.no_grad():
         assert torch.equal(feed_forward(tokens()), feed_forward(tokens()))
         assert not torch.equal(feed_forward.train()(tokens()), feed_forward(tokens()))
+
+
+def test_a_bounded_gate_with_an_offset_equals_its_formula():
+    """(1 + clamp(u, -c, c)) g sigmoid(1.702 g) of g = min(gate(x), c), u = input(x) (gpt-oss, its reference code)."""
+    spec = FeedForwardSpec(d_hidden=9, activation="gelu_sigmoid", gated=True, clip=0.3, unit_offset=True)
+    feed_forward = made(spec)
+    x_BNC = tokens()
+    with torch.no_grad():
+        gate, linear = feed_forward.gate(x_BNC).clamp(max=0.3), feed_forward.input(x_BNC).clamp(-0.3, 0.3)
+        assert (gate < -0.3).any() and (gate == 0.3).any() and (linear == -0.3).any() and (linear == 0.3).any()
+        expected_BNC = feed_forward.output((1 + linear) * gate * torch.sigmoid(1.702 * gate))
+        torch.testing.assert_close(feed_forward(x_BNC), expected_BNC)
+
+
+@pytest.mark.parametrize("changes", [{"clip": 1.0}, {"unit_offset": True}, {"gated": True, "clip": 0.0}])
+def test_bounds_and_offsets_of_no_gate_are_refused(changes):
+    with pytest.raises(ConfigError, match="clip is"):
+        FeedForwardSpec(d_hidden=9, **changes)

@@ -60,6 +60,7 @@ def test_blocks_of_600_tokens_equal_the_whole_masked_matrix(mask, kind):
     torch.testing.assert_close(case.ran[0].double(), case.dense.output_BNC, atol=5e-5, rtol=1e-4)
     if kind != "capped":
         logsumexp_BHN = case.ran[1].logsumexp_BHN
+        assert logsumexp_BHN is not None
         torch.testing.assert_close(logsumexp_BHN.double(), case.dense.logsumexp_BHN, atol=5e-5, rtol=1e-5)
 
 
@@ -67,5 +68,6 @@ def test_a_window_is_trained_through_its_blocks():
     attention = Attention(multi_head(8, 2, mask=MaskSpec(causal=True, window=3)), 8)
     x_BNC = torch.randn(1, 600, 8, generator=torch.Generator().manual_seed(0)).requires_grad_()
     attention(x_BNC)[0, 500].sum().backward()
+    assert x_BNC.grad is not None
     reached = x_BNC.grad[0].abs().sum(-1).nonzero().flatten().tolist()
     assert reached == [498, 499, 500]

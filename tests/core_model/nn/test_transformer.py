@@ -11,6 +11,7 @@ from core_model.config import (
     HeadTransform,
     LearnedPositions,
     NormSpec,
+    SinusoidalPositions,
     StackConfig,
     TokenEmbedding,
     multi_head,
@@ -53,26 +54,26 @@ def test_equal_sequences_of_a_batch_get_equal_positions():
 def test_an_embedding_is_scaled_tokens_plus_types_plus_positions_then_normed():
     """Vaswani et al. 2017, sections 3.4 and 3.5; Devlin et al. 2019, figure 2."""
     token = TokenEmbedding(vocab_size=VOCAB, d_embedding=D_MODEL, n_types=2, scale=4.0, norm=NormSpec())
-    stack = replace(models.decoder_only().decoder, embedding=token)
+    stack = replace(models.decoder_stack(), embedding=token)
     type_ids_BN = torch.tensor([[0, 0, 1, 1, 1]]).expand(3, 5)
     module, got_BNC = embedded(stack, IDS_BN, type_ids_BN)
     tables = module.embedding
-    position_NC = sinusoidal_table(stack.position, torch.arange(5), D_MODEL)
+    position_NC = sinusoidal_table(SinusoidalPositions(), torch.arange(5), D_MODEL)
     with torch.inference_mode():
         sum_BNC = 4.0 * tables.token.weight[IDS_BN] + tables.token_type.weight[type_ids_BN] + position_NC
         torch.testing.assert_close(got_BNC, tables.norm(sum_BNC))
 
 
 def test_types_are_0_where_none_are_given():
-    _, without = embedded(models.decoder_only().decoder, IDS_BN)
-    _, zeros = embedded(models.decoder_only().decoder, IDS_BN, torch.zeros_like(IDS_BN))
+    _, without = embedded(models.decoder_stack(), IDS_BN)
+    _, zeros = embedded(models.decoder_stack(), IDS_BN, torch.zeros_like(IDS_BN))
     assert torch.equal(without, zeros)
 
 
 def test_learned_positions_begin_at_their_offset():
     """OPT and BART keep two rows for padding in front."""
     position = LearnedPositions(max_length=9, offset=2)
-    stack = replace(models.decoder_only().decoder, position=position, embedding=replace(EMBEDDING, n_types=0))
+    stack = replace(models.decoder_stack(), position=position, embedding=replace(EMBEDDING, n_types=0))
     module, got_BNC = embedded(stack, IDS_BN)
     assert module.position.weight.shape == (11, D_MODEL)
     expected_BNC = module.embedding.token.weight[IDS_BN] + module.position.weight[2:7]
@@ -85,9 +86,9 @@ EMBEDDING = TokenEmbedding(vocab_size=VOCAB, d_embedding=D_MODEL)
 def test_a_factorised_embedding_is_projected_after_its_positions():
     """ALBERT: Lan et al. 2020, section 3.1."""
     token = TokenEmbedding(vocab_size=VOCAB, d_embedding=6)
-    stack = replace(models.decoder_only().decoder, embedding=token)
+    stack = replace(models.decoder_stack(), embedding=token)
     module, got_BNC = embedded(stack, IDS_BN)
-    position_NE = sinusoidal_table(stack.position, torch.arange(5), 6)
+    position_NE = sinusoidal_table(SinusoidalPositions(), torch.arange(5), 6)
     expected_BNC = module.embedding.projection(module.embedding.token.weight[IDS_BN] + position_NE)
     torch.testing.assert_close(got_BNC, expected_BNC)
 
@@ -149,7 +150,7 @@ def test_a_tied_head_multiplies_by_the_token_table():
 def test_logits_are_scaled_then_capped():
     """Gemma 2: tanh(logits / cap) * cap; Cohere: logits * scale."""
     config = models.decoder_only()
-    head = replace(config.head, scale=0.5, soft_cap=2.0)
+    head = HeadSpec(n_outputs=VOCAB, task="language_model", tied=True, scale=0.5, soft_cap=2.0)
     plain, capped = models.make(config), models.make(replace(config, head=head))
     with torch.inference_mode():
         expected_BNV = 2 * torch.tanh(0.5 * plain(IDS_BN) / 2)
@@ -172,7 +173,7 @@ def test_a_head_reads_the_positions_its_pooling_names(pooling, pick):
 def test_layers_that_share_weights_run_the_same_module_again():
     """ALBERT: Lan et al. 2020, section 3.1."""
     config = models.decoder_only(n_layers=3)
-    shared = models.make(replace(config, decoder=replace(config.decoder, weights_of=(0, 0, 0))))
+    shared = models.make(replace(config, decoder=replace(models.decoder_stack(n_layers=3), weights_of=(0, 0, 0))))
     assert not any("layers.1" in name or "layers.2" in name for name in shared.state_dict())
     copied = models.make(config)
     state = shared.state_dict()
@@ -184,8 +185,9 @@ def test_layers_that_share_weights_run_the_same_module_again():
 
 def test_a_bias_table_of_another_layer_is_used_as_if_it_were_copied():
     """transformers#13397: T5 keeps one table in its first layer."""
-    own = multi_head(D_MODEL, N_HEADS, mask=CAUSAL, position=BucketedPositions(n_buckets=8, max_distance=10))
-    borrowed = replace(own, position=replace(own.position, from_layer=0))
+    buckets = BucketedPositions(n_buckets=8, max_distance=10)
+    own = multi_head(D_MODEL, N_HEADS, mask=CAUSAL, position=buckets)
+    borrowed = replace(own, position=replace(buckets, from_layer=0))
     stack = models.stack(models.layer(own), models.layer(borrowed), models.layer(borrowed))
     shared = models.make(replace(models.decoder_only(), decoder=stack))
     tables = [name for name in shared.state_dict() if name.endswith("position_bias.weight")]

@@ -10,7 +10,7 @@ from core_model.nn.tap import Tap
 from core_model.trace import Inputs, Trace, run_trace
 from core_model.trace.edits import AblateHead, Edit, PatchSite, ReplacePattern, ScaleHead
 from tests.core_model import models
-from tests.core_model.models import CAUSAL, D_MODEL, N_HEADS
+from tests.core_model.models import CAUSAL, D_MODEL, N_HEADS, logits_of
 
 HEAD_SIZE = D_MODEL // N_HEADS
 INPUTS = Inputs(ids=[3, 14, 15, 9, 26, 5, 3], decoder_ids=[1, 2, 7, 18, 28])
@@ -33,7 +33,7 @@ def output_name(site: str, layer: int) -> str:
 
 
 def assert_same_bits(one: Trace, other: Trace) -> None:
-    assert np.array_equal(one.logits, other.logits)
+    assert np.array_equal(logits_of(one), logits_of(other))
     for site in SITES:
         for layer in range(one.shape(site)[0]):
             for head in range(N_HEADS):
@@ -65,9 +65,11 @@ def test_a_patch_with_the_same_values_changes_no_bit(model, name):
 def test_an_ablated_head_adds_nothing_through_the_output_projection(model, site):
     """The same as zero in that head's slice of the projection's input."""
 
+    edited = output_name(site, 1)
+
     class ZeroSlice(Tap):
-        def activation(self, name, x):
-            if name != output_name(site, 1):
+        def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+            if site != edited:
                 return x
             x_BNE = x.transpose(1, 2).flatten(2).clone()
             x_BNE[..., 2 * HEAD_SIZE : 3 * HEAD_SIZE] = 0
@@ -77,9 +79,9 @@ def test_an_ablated_head_adds_nothing_through_the_output_projection(model, site)
         ids_BN, decoder_ids_BM = (torch.from_numpy(ids)[None] for ids in (INPUTS.ids, INPUTS.decoder_ids))
         expected = model(ids_BN, decoder_ids_BM, tap=ZeroSlice())[0]
     trace = traced(model, AblateHead(site=site, layer=1, head=2))
-    np.testing.assert_allclose(trace.logits, expected, atol=1e-5)
+    np.testing.assert_allclose(logits_of(trace), expected, atol=1e-5)
     assert not trace.activation(output_name(site, 1))[2].any()
-    assert not np.allclose(trace.logits, traced(model).logits, atol=1e-3)
+    assert not np.allclose(logits_of(trace), logits_of(traced(model)), atol=1e-3)
 
 
 def test_a_head_is_ablated_by_its_mean_over_positions(model):
@@ -128,7 +130,7 @@ def test_a_patch_moves_an_activation_from_one_input_to_another(model):
     source = run_trace(model, other, keep=["encoder.final_hidden"])
     patch = PatchSite(name="encoder.final_hidden", value=source.activation_tensor("encoder.final_hidden"))
     patched = run_trace(model, INPUTS, edits=[patch])
-    assert np.array_equal(patched.logits, source.logits)
+    assert np.array_equal(logits_of(patched), logits_of(source))
     assert np.array_equal(patched.attention("encoder.self", 0, 0), traced(model).attention("encoder.self", 0, 0))
 
 

@@ -67,7 +67,7 @@ def test_softmax_rows_sum_to_one_but_for_what_a_sink_takes(case: AttentionCase):
     if case.spec.normalizer == "relu":
         return
     if case.spec.sinks:
-        sink = case.attention.sinks[0].double()
+        sink = case.attention.state_dict()["sinks"][0].double()
         expected_N = 1 - torch.exp(sink - case.dense.logsumexp_BHN[0, 0]).numpy()
         assert (sums_N < 1 + 1e-6).all()
         np.testing.assert_allclose(sums_N[sees_a_key_N], expected_N[sees_a_key_N], atol=2e-5)

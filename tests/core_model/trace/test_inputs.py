@@ -1,5 +1,7 @@
 """The door of a trace: what is wrong with an input is said there, naming the axis."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -54,7 +56,7 @@ def test_a_wrong_shape_names_its_axis(given, message):
 
 def test_padding_is_cut_from_everything_that_goes_with_the_tokens():
     """bertviz#80: 976 tokens in 1024 positions are 976 tokens."""
-    inputs = Inputs(
+    inputs: Any = Inputs(
         ids=[7, 8, 9, 0, 0],
         type_ids=[0, 0, 1, 0, 0],
         attention_mask=[1, 1, 1, 0, 0],
@@ -68,17 +70,19 @@ def test_padding_is_cut_from_everything_that_goes_with_the_tokens():
 
 
 def test_padding_on_the_left_is_cut_too():
-    inputs = Inputs(embeddings=np.arange(6.0).reshape(3, 2), attention_mask=[False, True, True])
+    inputs: Any = Inputs(embeddings=np.arange(6.0).reshape(3, 2), attention_mask=[False, True, True])
     assert inputs.embeddings.tolist() == [[2, 3], [4, 5]]
 
 
 def test_a_mask_of_ones_cuts_nothing():
-    assert list(Inputs(ids=(1, 2), attention_mask=(1, 1)).ids) == [1, 2]
+    inputs: Any = Inputs(ids=(1, 2), attention_mask=(1, 1))
+    assert inputs.ids.tolist() == [1, 2]
 
 
 def test_inputs_are_copies_of_what_was_given():
     ids, vectors = np.array([1, 2], dtype=np.int32), np.ones((2, 3), np.float32)
-    by_ids, by_vectors = Inputs(ids=ids), Inputs(embeddings=vectors)
+    by_ids: Any = Inputs(ids=ids)
+    by_vectors: Any = Inputs(embeddings=vectors)
     ids[0], vectors[0] = 9, 9
     assert list(by_ids.ids) == [1, 2]
     assert (by_vectors.embeddings == 1).all()
