@@ -6,9 +6,12 @@ One multiply-add counts as two floating-point operations.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 from core_model.checkpoint.shapes import tensor_shapes
 from core_model.config import AttentionSpec, FeedForwardSpec, LayerSpec, ModelConfig
+from core_model.sites import LAYER_ACTIVATIONS, layer_site
 
 
 def n_parameters(config: ModelConfig) -> int:
@@ -59,6 +62,47 @@ def matrix_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0) 
         n_keys = lengths["encoder"] if site.endswith("cross") else n_queries
         total += sum(4 * spec.n_heads * n_queries * n_keys for spec in layers)
     return total
+
+
+def activation_bytes(
+    config: ModelConfig, patterns: Sequence[str], n_tokens: int, n_decoder_tokens: int = 0, *, dtype_bytes: int = 4
+) -> int:
+    """Bytes of the activations that these names, with shell wildcards, would keep beside queries and keys."""
+    lengths = _lengths(config, n_tokens, n_decoder_tokens)
+    total = 0
+    for name, stack in config.stacks.items():
+        n = lengths[name]
+        sizes = {site: n * stack.d_model for site in (f"{name}.embedding", f"{name}.final_hidden")}
+        for index, layer in enumerate(stack.layers):
+            axes = {"N": n, "M": n, "C": stack.d_model, "F": layer.feed_forward.d_hidden}
+            cross_axes = axes | {"M": lengths.get("encoder", 0)}
+            for key, site in LAYER_ACTIVATIONS.items():
+                is_cross = key.startswith("cross_")
+                spec = layer.cross_attention if is_cross else layer.attention
+                if spec is not None:
+                    heads = {"H": spec.n_heads, "K": spec.n_key_heads, "D": spec.head_size}
+                    every_axis = (cross_axes if is_cross else axes) | heads
+                    sizes[layer_site(name, index, key)] = math.prod(every_axis[letter] for letter in site.shape)
+        total += sum(size for site, size in sizes.items() if any(fnmatchcase(site, each) for each in patterns))
+    return total * dtype_bytes
+
+
+def forward_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0, *, dtype_bytes: int = 4) -> int:
+    """Bytes a forward pass needs for a moment beside its weights: the widest layer's activations, and the logits twice.
+
+    Attention adds nothing that grows with the square of the length.
+    """
+    lengths = _lengths(config, n_tokens, n_decoder_tokens)
+    widest = 0
+    for name, stack in config.stacks.items():
+        for layer in stack.layers:
+            spec, feed_forward = layer.attention, layer.feed_forward
+            attention = 4 * stack.d_model + 2 * spec.d_query + 2 * spec.d_key
+            hidden = 4 * stack.d_model + (3 if feed_forward.gated else 2) * feed_forward.d_hidden
+            widest = max(widest, lengths[name] * max(attention, hidden))
+    n_outputs = config.head.n_outputs if config.head else 0
+    n_output_tokens = lengths["decoder" if config.decoder else "encoder"]
+    return dtype_bytes * widest + n_output_tokens * n_outputs * (dtype_bytes + 4)
 
 
 def _lengths(config: ModelConfig, n_tokens: int, n_decoder_tokens: int) -> dict[str, int]:

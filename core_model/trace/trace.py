@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
+from core_model import counts
 from core_model.cancel import CancelToken, Progress
+from core_model.device import available_memory
 from core_model.errors import TraceError
 from core_model.nn.attention import HeadInputs
 from core_model.nn.transformer import Transformer
@@ -38,9 +40,10 @@ def run_trace(
     """Run a model on one example in eval mode, off the UI thread. Memory is linear in length.
 
     `keep` names activations to remember, with shell wildcards (`decoder.*.residual_after`). Raises TraceError when
-    the inputs or the edits do not fit the model, Cancelled when asked to stop.
+    the inputs or the edits do not fit the model or the trace does not fit into memory, Cancelled when asked to stop.
     """
     tensors = checked_tensors(model, inputs)
+    _check_memory(model, tensors, keep)
     n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
     tap = CollectingTap(keep=keep, edits=edits, cancel=cancel, progress=progress, n_attentions=n_attentions)
     was_training = model.training
@@ -163,6 +166,11 @@ class Trace:
                 pictures.append(picture.weights.masked_fill(picture.masked, float("nan")))
         return _array(torch.stack(pictures).unflatten(0, (n_layers, n_heads)))
 
+    @property
+    def activations(self) -> tuple[str, ...]:
+        """The names of the activations that were kept."""
+        return tuple(self._activations)
+
     def activation(self, name: str) -> FloatArray:
         """An activation that `keep` asked for, without the batch axis."""
         return _array(self.activation_tensor(name)[0])
@@ -200,6 +208,29 @@ class Trace:
         if not layers:
             raise TraceError(f"site is {site!r}: this model has {', '.join(self.sites)}")
         return layers
+
+
+def _check_memory(model: Transformer, tensors: Sequence[torch.Tensor | None], keep: Sequence[str]) -> None:
+    """Raise TraceError with the numbers when the trace cannot fit into what memory is free."""
+    parameter = next(model.parameters())
+    free = available_memory(parameter.device)
+    if free is None:
+        return
+    n, n_decoder = (0 if ids is None else ids.shape[1] for ids in tensors[:2])
+    size = parameter.element_size()
+    needed = sum(
+        (
+            counts.trace_bytes(model.config, n, n_decoder, dtype_bytes=size),
+            counts.activation_bytes(model.config, keep, n, n_decoder, dtype_bytes=size),
+            counts.forward_bytes(model.config, n, n_decoder, dtype_bytes=size),
+        )
+    )
+    if needed > free:
+        kept = " and fewer kept activations" if keep else ""
+        raise TraceError(
+            f"the input has {n + n_decoder} tokens: its trace needs {needed / 1e9:.1f} GB of memory and "
+            f"{free / 1e9:.1f} GB are free. Try a shorter input{kept}, or close other programs"
+        )
 
 
 def checked_tensors(

@@ -26,8 +26,10 @@ from core_model.config import (
     TokenEmbedding,
     multi_head,
 )
+from core_model.errors import TraceError
 from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
+from core_model.trace import trace as trace_module
 
 PRE = ResidualSpec(before=NormSpec())
 
@@ -133,3 +135,22 @@ def test_matrix_bytes_are_those_of_every_head_in_float32() -> None:
     pairs = 2 * 17 * 17 + 2 * 11 * 11 + 2 * 11 * 17
     assert counts.matrix_bytes(config, 17, 11) == 4 * 3 * pairs
     assert math.prod((2, 3, 17, 17)) * 4 == counts.matrix_bytes(_configs()["encoder"], 17)
+
+
+@pytest.mark.parametrize("name", ["decoder", "encoder", "both"])
+def test_activation_bytes_foretell_what_is_kept(name: str) -> None:
+    config = _configs()[name]
+    patterns = ["*.value", "*.residual_after", "*.feed_forward_hidden", "*.cross_head_output", "*.embedding"]
+    decoder_ids = [1] * 11 if name == "both" else None
+    model = Transformer(config).eval()
+    trace = run_trace(model, Inputs(ids=[1] * 17, decoder_ids=decoder_ids), keep=patterns)
+    kept = sum(trace.activation(site).nbytes for site in trace.activations)
+    assert counts.activation_bytes(config, patterns, 17, 11) == kept
+
+
+def test_a_trace_that_cannot_fit_is_refused_with_numbers_before_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Transformer(_configs()["decoder"]).eval()
+    monkeypatch.setattr(trace_module, "available_memory", lambda device: 1000)
+    monkeypatch.setattr(model, "hidden", lambda *given, **named: pytest.fail("the model ran"))
+    with pytest.raises(TraceError, match=r"17 tokens: its trace needs 0\.0 GB of memory and 0\.0 GB are free"):
+        run_trace(model, Inputs(ids=[1] * 17))
