@@ -37,7 +37,10 @@ class ExportForm(QWidget):
         titles = [(name, title) for name, (title, _) in FORMAT_LABELS.items()]
         self._format = ChoiceEditor(titles, {name: text for name, (_, text) in FORMAT_LABELS.items()}, parent=self)
         self._preset = ChoiceEditor(
-            [*((f"{width:g}", f"{name}, {width:g} mm") for name, width in WIDTH_PRESETS), (_OTHER_WIDTH, "Other")],
+            [
+                *((f"{width:g}", f"{name}, {width:g} mm") for name, width in WIDTH_PRESETS),
+                (_OTHER_WIDTH, self.tr("Other")),
+            ],
             parent=self,
         )
         self._width = _spin(WIDTHS_MM, " mm", self)
