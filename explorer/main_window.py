@@ -7,7 +7,16 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent
-from PySide6.QtWidgets import QFileDialog, QMainWindow, QMessageBox, QToolBar, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QLineEdit,
+    QMainWindow,
+    QMessageBox,
+    QToolBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from core_model.errors import CoreError
 from explorer.about import about_text
@@ -65,6 +74,7 @@ class MainWindow(QMainWindow):
         self._themes = themes
         self._arrangements = dict(remembered.docks)
         self._is_painted = False
+        self._has_picture = False
         self._hosts = {spec.key: (AskingHost if spec.query else PanelHost)(spec, themes) for spec in PANELS}
         self._desk = Desk(store=store, controller=controller, trainer=trainer, window=self)
         self._actions = ActionTable(self._desk, self)
@@ -76,11 +86,10 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(*_LEAST_SIZE)
         self.resize(*_FIRST_SIZE)
         self.setAcceptDrops(True)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
         self.restoreGeometry(QByteArray.fromBase64(remembered.geometry.encode("ascii")))
         self._arrange(store.state.layout)
         self._show_state(store.state)
-        if host := self._centre.current:
-            host.panel.setFocus()
 
     # -- what commands ask for -----------------------------------------------------------------------------------------
 
@@ -307,4 +316,9 @@ class MainWindow(QMainWindow):
     @Slot()
     def _on_host_picture_changed(self) -> None:
         host = self._centre.current
-        self._status.show_source(source_line(self._store.state, host.on_screen if host else None))
+        picture = host.on_screen if host else None
+        self._status.show_source(source_line(self._store.state, picture))
+        if host is not None and picture is not None and not self._has_picture:
+            self._has_picture = True
+            if not isinstance(self.focusWidget(), QLineEdit):
+                host.panel.setFocus()

@@ -22,6 +22,8 @@ _SIDES: dict[Area, Qt.DockWidgetArea] = {
 }
 _SIDE_WIDTH = 272
 _STATE_VERSION = 1
+_SHARES = [3, 2, 2, 2]
+"""How docks of one side share its height: the first is looked at most."""
 
 
 class Docks:
@@ -62,6 +64,7 @@ class Docks:
         for area in ("left", "right"):
             shown = [dock for key, dock in self._docks.items() if self._is_in(key, area, layout)]
             self._window.resizeDocks(shown, [_SIDE_WIDTH] * len(shown), Qt.Orientation.Horizontal)
+            self._window.resizeDocks(shown, _SHARES[: len(shown)], Qt.Orientation.Vertical)
         below = [dock for key, dock in self._docks.items() if self._is_in(key, "bottom", layout)]
         self._window.resizeDocks(below, [dock.minimumSizeHint().height() for dock in below], Qt.Orientation.Vertical)
 

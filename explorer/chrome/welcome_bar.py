@@ -16,7 +16,7 @@ from explorer.widgets.elided_label import ElidedLabel
 
 
 class WelcomeBar(QWidget):
-    """Shown while a sample is open, until it is closed."""
+    """Shown beside the pictures of a sample, until it is closed."""
 
     closed = Signal()
 
@@ -55,7 +55,7 @@ class WelcomeBar(QWidget):
         shown = [sample for sample in known if sample.shows(chosen)]
         if known:
             self._line.set_text(shown[0].line if shown else self.tr("A sample: every head of it is worth a look."))
-        self.setVisible(bool(known) and not self._is_closed)
+        self.setVisible(bool(known) and state.layout == "explore" and not self._is_closed)
 
     @Slot()
     def _on_close_clicked(self) -> None:
