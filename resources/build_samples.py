@@ -70,9 +70,7 @@ REVERSAL = TrainingSettings(
     threads=1,
     watch_every=100,
 )
-SENTENCE = (
-    "In the morning the keeper wound the clock and lit the lamp, and then the keeper wound the clock and lit the lamp"
-)
+SENTENCE = "The keeper wound the clock and lit the lamp, and in the evening the keeper wound the clock and lit the lamp"
 LETTERS = "transformer"
 
 
@@ -167,7 +165,7 @@ def reversal_entries(folder: Path) -> list[dict[str, object]]:
             head,
             title="Tiny encoder-decoder: reversal",
             line=f"Reads the letters backwards: {backwards[head]:.0%} of its attention is on the letter to be written. "
-            f"The model reverses {share:.1%} of words it was not trained on without a fault.",
+            f"The model reverses {share:.0%} of words it was not trained on without a fault.",
             text=LETTERS,
             target=LETTERS[::-1],
             site="decoder.cross",

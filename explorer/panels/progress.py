@@ -187,7 +187,7 @@ class ProgressPanel(Panel):
         split.setContentsMargins(SPACE_4, 0, 0, 0)
         split.setChildrenCollapsible(False)
         split.addWidget(self._matrix)
-        split.addWidget(self._mosaic)
+        split.addWidget(_below(self._mosaic))
         split.setSizes([640, 360])
         return split
 
@@ -209,3 +209,12 @@ class ProgressPanel(Panel):
     @Slot(int, int)
     def _on_head_picked(self, layer: int, head: int) -> None:
         self.noticed.emit(watch_head(WatchedHead(site=self._state.watched.site, layer=layer, head=head)))
+
+
+def _below(widget: QWidget) -> QWidget:
+    """The widget with room above it."""
+    page = QWidget()
+    layout = QVBoxLayout(page)
+    layout.setContentsMargins(0, SPACE_3, 0, 0)
+    layout.addWidget(widget)
+    return page

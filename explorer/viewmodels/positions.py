@@ -82,6 +82,8 @@ def first_dimensions(n_dimensions: int) -> tuple[int, ...]:
 
 
 def _bias_picture(bias: np.ndarray, distances: np.ndarray, title: str, explanation: str) -> PositionsPicture:
+    bias = bias + 0.0  # no head adds -0
+    is_causal = bool((distances <= 0).all())
     x = distances.astype(np.float64)
     series = tuple(
         Series(name=f"head {head}", x=x, y=bias[head].astype(np.float64), role=f"series_{1 + head}")
@@ -98,11 +100,11 @@ def _bias_picture(bias: np.ndarray, distances: np.ndarray, title: str, explanati
             y_title="added to the score",
         ),
         matrix=_matrix(
-            bias,
+            bias[:, ::-1] if is_causal else bias,
             title="Every head at every distance",
             row_title="head",
-            col_title="distance, key minus query",
-            col_labels=tuple(str(distance) for distance in distances),
+            col_title="distance back" if is_causal else "distance, key minus query",
+            col_labels=() if is_causal else tuple(str(distance) for distance in distances),
             value_name="added to the score",
         ),
     )

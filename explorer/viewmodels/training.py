@@ -153,9 +153,8 @@ def probe_heads_picture(probe: ProbeAttention, watched: WatchedHead, display: Di
     site = probe.sites[site_name]
     edge = max(site.weights.shape[2:])
     _, _, n_rows, n_cols = site.weights.shape
-    index = np.arange(edge)
     shown = np.where(site.masked, np.nan, site.weights)
-    square = shown[:, :, (index * n_rows // edge)[:, None], index * n_cols // edge]
+    square = shown[:, :, [i * n_rows // edge for i in range(edge)]][..., [i * n_cols // edge for i in range(edge)]]
     return MosaicPicture(
         thumbnails=square.astype(np.float32),
         levels=(0.0, 1.0),
@@ -179,7 +178,9 @@ def training_line(facts: TrainingFacts, snapshot: TrainingSnapshot | None) -> Tr
         return TrainingLine(text=facts.problem, fraction=0.0, is_problem=True)
     if facts.settings is None:
         return TrainingLine(text=_PHASES[facts.phase], fraction=0.0)
-    words = f"{_PHASES[facts.phase]}: {TASKS[facts.settings.task].label.lower()}"
+    is_cut_short = facts.phase == "finished" and snapshot is not None and snapshot.last.step < snapshot.last.n_steps
+    phase = "Stopped" if is_cut_short else _PHASES[facts.phase]
+    words = f"{phase}: {TASKS[facts.settings.task].label.lower()}"
     if snapshot is None:
         return TrainingLine(text=words, fraction=0.0)
     last = snapshot.last

@@ -50,7 +50,16 @@ def test_relative_bias_is_one_curve_a_head_against_distance():
     assert [series.name for series in picture.curves.series] == ["head 0", "head 1"]
     assert picture.curves.series[1].x.tolist() == [-2, -1, 0]
     assert picture.curves.series[1].y.tolist() == [-4, -2, 0]
-    assert picture.matrix.shape == (2, 3) and picture.dimensions == ()
+    assert picture.matrix.values.tolist() == [[0, -1, -2], [0, -2, -4]] and picture.dimensions == ()
+
+
+def test_bias_both_ways_names_each_distance():
+    bias = np.array([[1.0, 0.0, 3.0]], dtype=np.float32)
+    encoding = PositionEncoding(
+        stack="encoder", layer=0, kind="bucketed", bias=bias, distances=np.array([-1, 0, 1], dtype=np.int64)
+    )
+    matrix = positions_picture(encoding, AppState()).matrix
+    assert (matrix.values.tolist(), matrix.col_labels) == ([[1, 0, 3]], ("-1", "0", "1"))
 
 
 def test_a_model_without_positions_has_words_and_no_picture():

@@ -112,7 +112,7 @@ def test_heads_picture_of_a_wide_site_repeats_rows_to_a_square():
     ],
 )
 def test_line_says_phase_task_step_and_time(facts, words):
-    seen = snapshot(3) if facts.phase in ("running", "paused") else None
+    seen = snapshot(3) if facts.phase in ("running", "paused", "finished") else None
     assert training_line(facts, seen).text == words
 
 
