@@ -277,7 +277,7 @@ class HeatmapPlot(QWidget):
         if picture is None or self._body.width() < 1:
             return
         right = SPACE_4 + round(self._bar.width_needed()) + self._strip_room(self._given)
-        bottom = self._strip_room(self._received)
+        bottom = max(self._strip_room(self._received), round(self._bar.overhang()))
         left, top = self._label_room(picture, right, bottom)
         room = self._body.width() - left - right, self._body.height() - top - bottom
         width, height = _matrix_size(picture, *room)
