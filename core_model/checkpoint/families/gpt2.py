@@ -6,24 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import TRANSPOSED
+from core_model.checkpoint.families.decoders import CAUSAL, DecoderHeads, DecoderKeys, common_keys, equal_heads, foreign
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import (
-    Count,
-    Positive,
-    Rate,
-    TokenId,
-    activation,
-    activation_name,
-    class_names,
-    classes,
-    special_tokens,
-)
+from core_model.checkpoint.families.fields import Count, Positive, Rate, activation, activation_name
 from core_model.config import (
     FeedForwardSpec,
-    HeadSpec,
     LayerSpec,
     LearnedPositions,
-    MaskSpec,
     ModelConfig,
     NormSpec,
     ResidualSpec,
@@ -41,14 +30,13 @@ _ARCHITECTURES = {
     "GPT2ForTokenClassification": "token_classes",
     "GPT2ForQuestionAnswering": "answer_span",
 }
-_HEADS = {"sequence_classes": "score", "token_classes": "classifier", "answer_span": "qa_outputs"}
+_HEADS = DecoderHeads(table="wte.weight")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gpt2Keys:
+class Gpt2Keys(DecoderKeys):
     """The keys of config.json that decide what is computed."""
 
-    vocab_size: Count
     n_positions: Count
     n_embd: Count
     n_layer: Count
@@ -62,30 +50,21 @@ class Gpt2Keys:
     scale_attn_weights: bool = True
     scale_attn_by_inverse_layer_idx: bool = False
     add_cross_attention: bool = False
-    tie_word_embeddings: bool | None = None
-    id2label: dict[str, str] | None = None
-    bos_token_id: TokenId = None
-    eos_token_id: TokenId = None
-    pad_token_id: TokenId = None
 
 
 def _read(keys: Gpt2Keys, weights: Weights) -> ModelConfig:
     if keys.add_cross_attention:
         raise ConfigError("add_cross_attention is true in config.json: a GPT-2 that reads an encoder is not supported")
-    if keys.n_embd % keys.n_head:
-        raise ConfigError(
-            f"n_head is {keys.n_head} and n_embd is {keys.n_embd} in config.json: every head must have the same size"
-        )
+    head_size = equal_heads(keys, "n_embd", "n_head")
     norm = NormSpec(eps=keys.layer_norm_epsilon)
     residual = ResidualSpec(before=norm, dropout=keys.resid_pdrop)
-    head_size = keys.n_embd // keys.n_head
     scale = head_size**-0.5 if keys.scale_attn_weights else 1.0
     layers = tuple(
         LayerSpec(
             attention=multi_head(
                 keys.n_embd,
                 keys.n_head,
-                mask=MaskSpec(causal=True),
+                mask=CAUSAL,
                 scale=scale / (i + 1) if keys.scale_attn_by_inverse_layer_idx else scale,
                 dropout=keys.attn_pdrop,
             ),
@@ -105,41 +84,15 @@ def _read(keys: Gpt2Keys, weights: Weights) -> ModelConfig:
         layers=layers,
         final_norm=norm,
     )
-    return ModelConfig(
-        decoder=decoder,
-        head=_read_head(keys, weights),
-        special=special_tokens(begin=keys.bos_token_id, end=keys.eos_token_id, padding=keys.pad_token_id),
-    )
-
-
-def _read_head(keys: Gpt2Keys, weights: Weights) -> HeadSpec | None:
-    evidence = {
-        "sequence_classes": "score.weight",
-        "token_classes": "classifier.weight",
-        "answer_span": "qa_outputs.weight",
-    }
-    task = weights.task(FAMILY, evidence, default="language_model")
-    if task is None:
-        return None
-    if task == "language_model":
-        tied = weights.ties(
-            "lm_head.weight", "wte.weight", stated=keys.tie_word_embeddings, default=FAMILY.tied_by_default
-        )
-        return HeadSpec(n_outputs=keys.vocab_size, task="language_model", tied=tied)
-    if task == "answer_span":
-        return HeadSpec(n_outputs=2, task="answer_span", bias=True)
-    n_labels, labels = classes(keys.id2label, weights.size(f"{_HEADS[task]}.weight", 0))
-    if task == "token_classes":
-        return HeadSpec(n_outputs=n_labels, task="token_classes", bias=True, labels=labels)
-    return HeadSpec(n_outputs=n_labels, task="sequence_classes", pooling="last", labels=labels)
+    return ModelConfig(decoder=decoder, head=_HEADS.read(FAMILY, keys, weights), special=keys.special)
 
 
 def _write(config: ModelConfig) -> Foreign:
     stack = config.output_stack
-    layer, position, head = stack.layers[0], stack.position, config.head
+    layer, position = stack.layers[0], stack.position
     plain_scale = layer.attention.head_size**-0.5
     keys = Gpt2Keys(
-        vocab_size=stack.embedding.vocab_size,
+        **common_keys(config),
         n_positions=position.max_length if isinstance(position, LearnedPositions) else 1,
         n_embd=stack.d_model,
         n_layer=stack.n_layers,
@@ -152,21 +105,14 @@ def _write(config: ModelConfig) -> Foreign:
         resid_pdrop=layer.attention_residual.dropout,
         scale_attn_weights=layer.attention.scale == plain_scale,
         scale_attn_by_inverse_layer_idx=stack.layers[-1].attention.scale != layer.attention.scale,
-        tie_word_embeddings=head.tied if head else True,
-        id2label=class_names(head),
-        bos_token_id=config.special.begin,
-        eos_token_id=config.special.end,
-        pad_token_id=config.special.padding,
     )
-    return Foreign(keys=keys, architecture=FAMILY.architecture_for(head.task if head else None))
+    return foreign(FAMILY, keys, config)
 
 
 def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    head = config.head
-    root = _HEADS.get(head.task, "lm_head") if head else "lm_head"
     layer = "decoder.layers.{i}"
     return (
-        row("wte.weight", "decoder.embedding.token.weight", also=("lm_head.weight",) if head and head.tied else ()),
+        *_HEADS.rows(config.head),
         row("wpe.weight", "decoder.position.weight"),
         row("h.{i}.ln_1.*", f"{layer}.attention_residual.before.*"),
         row(
@@ -179,7 +125,6 @@ def _rows(config: ModelConfig) -> tuple[Row, ...]:
         row("h.{i}.mlp.c_fc.*", f"{layer}.feed_forward.input.*", conversion=TRANSPOSED),
         row("h.{i}.mlp.c_proj.*", f"{layer}.feed_forward.output.*", conversion=TRANSPOSED),
         row("ln_f.*", "decoder.final_norm.*"),
-        row(f"{root}.*", "head.output.*"),
     )
 
 
@@ -215,9 +160,15 @@ FAMILY = Family(
     names=NameTable(
         rows=_rows,
         prefixes=("transformer.",),
-        roots=("lm_head.", "score.", "classifier.", "qa_outputs.", "multiple_choice_head."),
+        roots=(*_HEADS.roots, "multiple_choice_head."),
         buffers=(r"h\.\d+\.attn\.(masked_)?bias",),
         unused=(r"multiple_choice_head\..*",),
     ),
+    aliases={
+        "hidden_size": "n_embd",
+        "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head",
+        "max_position_embeddings": "n_positions",
+    },
     markers=(r"(transformer\.)?wpe\.weight", r"(transformer\.)?h\.0\.attn\.c_attn\.weight"),
 )

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from core_model.checkpoint import open_checkpoint
 from core_model.checkpoint.export import save_as_family
+from core_model.checkpoint.families.rotary import rotary_share
 from core_model.errors import ConfigError
 from tests.core_model.checkpoint.references import (
     OUTPUT_LIMIT,
@@ -188,6 +189,13 @@ def test_bloom_as_it_was_published_is_read(tmp_path: Path) -> None:
     tensors = {name.removeprefix("transformer."): tensor for name, tensor in load_file(path).items()}
     save_file(tensors, path, metadata={"format": "pt"})
     assert_agrees(folder, reference(model), "decoder")
+
+
+def test_a_written_share_of_rotated_dimensions_means_the_same_number_again() -> None:
+    """The library takes the whole part of head size times share: 47 * (6 / 47) is less than 6."""
+    for head_size in range(2, 200):
+        for n_rotated in range(2, head_size + 1, 2):
+            assert int(head_size * rotary_share(n_rotated, head_size)) == n_rotated
 
 
 @pytest.mark.parametrize(
