@@ -37,7 +37,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The torch device of a name that `devices` lists; "cuda" is the first GPU. Else ConfigError names what there is."""
+    """The torch device of a name from `devices`; "cuda" is the first GPU. Else ConfigError names those there are."""
     known = [device.key for device in devices()]
     key = "cuda:0" if name == "cuda" else name
     if key not in known:
