@@ -24,6 +24,11 @@ _ANSWER_BUDGET = 256 << 20
 _PROGRESS_MS = 33
 _LOG = logging.getLogger(__name__)
 _LEARN: dict[str, Callable[[Any], Move]] = {"open": with_model, "tokens": with_tokens, "trace": with_trace}
+_KNOWN: dict[str, Callable[[AppState], bool]] = {
+    "open": lambda state: state.current_model is not None,
+    "tokens": lambda state: state.current_tokens is not None,
+    "trace": lambda state: state.is_traced,
+}
 
 
 class Presenter(Protocol):
@@ -71,6 +76,10 @@ class _Slot:
     @property
     def is_waiting(self) -> bool:
         return self.query is not None and self.result is None
+
+    @property
+    def is_answered(self) -> bool:
+        return self.result is not None and self.problem is None
 
     @property
     def problem(self) -> Problem | None:
@@ -153,10 +162,10 @@ class Controller(QObject):
         for name, slot in self._slots.items():
             if slot.query is not None and slot.is_waiting:
                 self._lanes[slot.query.lane].cancel(name)
-                slot.result = _stopped(slot.query)
-        for name, (query, recipient) in list(self._orders.items()):
+                slot.result = _stopped()
+        for name, (_, recipient) in list(self._orders.items()):
             self.withdraw(name)
-            recipient.show_problem(_stopped(query))
+            recipient.show_problem(_stopped())
         self._tell_all()
 
     def retry(self) -> None:
@@ -185,19 +194,21 @@ class Controller(QObject):
         learned: list[Move] = []
         for name, slot in self._slots.items():
             query = queries.get(name)
-            if query == slot.query:
-                continue
-            if slot.is_waiting and slot.query is not None:
-                self._lanes[slot.query.lane].cancel(name)
-            slot.query = query
-            slot.result = self._answers.get(query) if query else None
-            if query and slot.result is None:
-                self._lanes[query.lane].submit(name, query)
-            elif name in FACTS and query:
-                learned.append(_LEARN[name](slot.result))
+            if query != slot.query:
+                self._ask(name, slot, query)
+            if name in FACTS and slot.is_answered and not _KNOWN[name](self._store.state):
+                learned.append(_LEARN[name](slot.result))  # it came from the cache, or an undo went back before it
         for move in learned:
             self._store.settle(move)
         self._tell_all()
+
+    def _ask(self, name: str, slot: _Slot, query: AnyQuery | None) -> None:
+        if slot.is_waiting and slot.query is not None:
+            self._lanes[slot.query.lane].cancel(name)
+        slot.query = query
+        slot.result = self._answers.get(query) if query else None
+        if query and slot.result is None:
+            self._lanes[query.lane].submit(name, query)
 
     @Slot(object)
     def _on_bridge_arrived(self, outcome: Outcome) -> None:
@@ -275,8 +286,8 @@ class Controller(QObject):
             order[1].show_progress(running.fraction)
 
 
-def _stopped(query: AnyQuery) -> Problem:
-    return Problem(what=query.failed, message="Stopped.", is_cancelled=True)
+def _stopped() -> Problem:
+    return Problem(what="Stopped", message="", remedy="retry", is_cancelled=True)
 
 
 def _weight(result: object) -> int:

@@ -52,6 +52,4 @@ class _Manifest:
 
 def bundled_samples(folder: Path = SAMPLES_FOLDER) -> tuple[Sample, ...]:
     """The samples of the manifest, the one to start with first. Raises FileNotFoundError, msgspec.ValidationError."""
-    if not (folder / "manifest.json").exists():
-        return ()
     return msgspec.json.decode((folder / "manifest.json").read_bytes(), type=_Manifest).samples

@@ -6,9 +6,9 @@ import base64
 import binascii
 from collections.abc import Mapping
 
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import QByteArray, Qt, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from explorer.chrome.panel_host import PanelHost
 from explorer.panels.panel import Area
@@ -88,27 +88,24 @@ class Docks:
         dock = QDockWidget(host.spec.title, self._window)
         dock.setObjectName(f"dock_{host.spec.key}")
         dock.setWidget(host)
-        dock.setTitleBarWidget(_title_row(host, dock))
+        dock.setTitleBarWidget(_TitleRow(host, dock))
         return dock
 
 
-def _title_row(host: PanelHost, dock: QDockWidget) -> QWidget:
+class _TitleRow(PanelFrame):
     """The panel's title with its own controls; moving it moves the dock."""
-    row = PanelFrame(host.spec.title, dock)
-    for control in host.panel.controls():
-        row.add_control(control)
-    for action in (_floating(dock), _closing(dock)):
-        row.add_menu_action(action)
-    return row
 
+    def __init__(self, host: PanelHost, dock: QDockWidget) -> None:
+        super().__init__(host.spec.title, dock)
+        self._dock = dock
+        for control in host.panel.controls():
+            self.add_control(control)
+        floating, closing = QAction(self.tr("Float or dock"), self), QAction(self.tr("Close"), self)
+        floating.triggered.connect(self._on_floating_triggered)
+        closing.triggered.connect(dock.close)
+        for action in (floating, closing):
+            self.add_menu_action(action)
 
-def _floating(dock: QDockWidget) -> QAction:
-    action = QAction(dock.tr("Float or dock"), dock)
-    action.triggered.connect(lambda: dock.setFloating(not dock.isFloating()))
-    return action
-
-
-def _closing(dock: QDockWidget) -> QAction:
-    action = QAction(dock.tr("Close"), dock)
-    action.triggered.connect(dock.close)
-    return action
+    @Slot()
+    def _on_floating_triggered(self) -> None:
+        self._dock.setFloating(not self._dock.isFloating())

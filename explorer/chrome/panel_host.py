@@ -139,13 +139,10 @@ class AskingHost(PanelHost):
     def show_problem(self, problem: Problem) -> None:
         self._waiting = ""
         self._forget()
-        if problem.is_cancelled:
-            self._action = "retry"
-            self._page.show_error(self.tr("Stopped"), action=command("retry").title)
-            return
-        self._action = ""
+        self._action = problem.remedy
+        action = command(self._action).title if self._action else ""
         what = self.tr("{what}: a fault of this program").format(what=problem.what) if problem.is_bug else problem.what
-        self._page.show_error(what, problem.message, details=problem.details)
+        self._page.show_error(what, problem.message, details=problem.details, action=action)
 
     def show_blocked(self, problem: Problem) -> None:
         if self.spec.guidance is no_guidance:

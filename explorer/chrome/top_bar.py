@@ -94,6 +94,8 @@ class TopBar(QWidget):
         inputs = replace(self._state.inputs, text=self._text.full_text, **{second: self._second.full_text})
         if inputs != self._state.inputs:
             self.intended.emit(set_inputs(inputs))
+        else:
+            self.show_state(self._state)  # what came while typing was held back
 
     @Slot()
     def _on_model_clicked(self) -> None:

@@ -44,6 +44,8 @@ class MatrixPanel(Panel):
         self._colormap.setToolTip(self.tr("Colour map."))
         for name, label in COLORMAP_LABELS.items():
             self._colormap.addItem(label, name)
+        for box, name in ((self._site, "site"), (self._scale, "colour scale"), (self._colormap, "colour map")):
+            box.setAccessibleName(self.tr(name))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(SPACE_3, SPACE_3, SPACE_3, SPACE_3)
         layout.addWidget(self._plot)
@@ -98,8 +100,8 @@ class MatrixPanel(Panel):
         {1: self._plot.zoom_in, -1: self._plot.zoom_out, 0: self._plot.reset_view}[step]()
 
     def _mark_cells(self) -> None:
-        self._plot.set_locked_cell(_pair(self._state.selection.cell))
-        self._plot.set_hovered_cell(_pair(self._state.hover))
+        self._plot.set_locked_cell(_pair(self._state.locked))
+        self._plot.set_hovered_cell(_pair(self._state.pointed))
 
     @Slot(int)
     def _on_site_activated(self, index: int) -> None:

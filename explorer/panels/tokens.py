@@ -59,7 +59,7 @@ class TokensPanel(Panel):
         self._show_strips(is_one=keys is queries)
 
     def _mark(self, state: AppState) -> None:
-        cell = (state.hover or state.selection.cell) if state.current_tokens else None
+        cell = state.pointed or state.locked
         query, key = (cell.query, cell.key) if cell else (None, None)
         if self._is_one_strip:
             self._queries.set_marked(query=query, key=key)

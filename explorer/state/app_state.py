@@ -192,6 +192,22 @@ class AppState:
         return bool(self.trace and self.trace.source == self.source and self.trace.inputs == self.inputs)
 
     @property
+    def locked(self) -> Cell | None:
+        """The locked cell, while the matrix has it."""
+        return self._inside(self.selection.cell)
+
+    @property
+    def pointed(self) -> Cell | None:
+        """The cell under the mouse, while the matrix has it: another text or site may have come meanwhile."""
+        return self._inside(self.hover)
+
+    @property
     def focus(self) -> Cell | None:
         """The cell to tell about: the locked one, else the one under the mouse."""
-        return self.selection.cell or self.hover
+        return self.locked or self.pointed
+
+    def _inside(self, cell: Cell | None) -> Cell | None:
+        tokens, site = self.current_tokens, self.selection.site
+        if cell is None or tokens is None or site is None:
+            return None
+        return cell if cell.query < len(tokens.queries(site)) and cell.key < len(tokens.keys(site)) else None

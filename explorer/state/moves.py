@@ -159,14 +159,11 @@ def _settled(state: AppState) -> AppState:
     if model is None or not model.info.sites:
         return state
     site = model.site(chosen.site or "") or model.info.sites[0]
-    cell = chosen.cell
-    if cell and (tokens := state.current_tokens):
-        inside = cell.query < len(tokens.queries(site.site)) and cell.key < len(tokens.keys(site.site))
-        cell = cell if inside else None
     settled = Selection(
         site=site.site,
         layer=min(max(chosen.layer, 0), site.n_layers - 1),
         head=min(max(chosen.head, 0), site.n_heads - 1),
-        cell=cell,
+        cell=chosen.cell,
     )
-    return replace(state, selection=settled)
+    state = replace(state, selection=settled)
+    return state if state.current_tokens is None else replace(state, selection=replace(settled, cell=state.locked))

@@ -17,6 +17,8 @@ class Problem:
     what: str
     message: str
     details: str = ""
+    remedy: str = ""
+    """Key of the command that may help."""
     is_bug: bool = False
     is_cancelled: bool = False
 

@@ -27,12 +27,14 @@ THUMBNAIL_SIZE = 64
 class Query(Generic[R]):
     """A question to the engine, and the type of its answer.
 
-    `lane` names the thread that answers, where lower `rank` goes first; `failed` is what to say when it cannot.
+    `lane` names the thread that answers, where lower `rank` goes first; `failed` is what to say when it cannot, and
+    `remedy` the key of a command that may help then.
     """
 
     lane: ClassVar[LaneName] = "interactive"
     rank: ClassVar[int] = 1
     failed: ClassVar[str] = "This picture cannot be computed"
+    remedy: ClassVar[str] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,7 @@ class OpenQuery(Query[OpenedModel]):
 
     lane: ClassVar[LaneName] = "io"
     failed: ClassVar[str] = "The checkpoint cannot be opened"
+    remedy: ClassVar[str] = "open_folder"
     source: Source
 
 
@@ -59,6 +62,7 @@ class TokensQuery(Query[Tokens]):
     """Which tokens does this text have in this model?"""
 
     failed: ClassVar[str] = "The text cannot be read"
+    remedy: ClassVar[str] = "focus_text"
     source: Source
     inputs: InputText
 
@@ -68,6 +72,7 @@ class TraceQuery(Query[TraceFacts]):
     """Run the model over the text and keep what every other answer is computed from."""
 
     failed: ClassVar[str] = "The model cannot be run over this text"
+    remedy: ClassVar[str] = "focus_text"
     source: Source
     inputs: InputText
 

@@ -35,4 +35,4 @@ def obstacle(state: AppState) -> Problem | None:
     model = state.current_model
     if model is None or model.info.refusal is None:
         return None
-    return Problem(what=f"{model.info.name} has no attention to show", message=model.info.refusal)
+    return Problem(what=f"{model.info.name} has no attention to show", message=model.info.refusal, remedy="open_folder")

@@ -120,7 +120,8 @@ class Lane:
         except Cancelled as error:
             result = Problem(what=failed, message=str(error), is_cancelled=True)
         except CoreError as error:
-            result = Problem(what=failed, message=str(error), details=traceback.format_exc())
+            details, remedy = traceback.format_exc(), job.query.remedy
+            result = Problem(what=failed, message=str(error), details=details, remedy=remedy)
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
             result = Problem(what=failed, message=text, details=traceback.format_exc(), is_bug=True)

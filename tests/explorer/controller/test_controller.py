@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from explorer.controller import Controller
 from explorer.state.app_state import AppState, InputText
-from explorer.state.moves import open_source, pick_head, set_inputs
+from explorer.state.moves import open_source, pick_head, set_display, set_inputs
 from explorer.state.outcome import Outcome, Problem
 from explorer.state.queries import AnyQuery, MatrixQuery, OpenQuery, TokensQuery, TraceQuery, heads_query, matrix_query
 from explorer.state.store import Store
@@ -167,6 +167,16 @@ def test_a_model_seen_before_is_known_at_once_with_all_that_followed(bench: Benc
     bench.store.undo()
     assert bench.matrix.last == "first"
     assert bench.lane.n_asked == n_asked
+
+
+def test_an_undo_that_goes_back_before_a_fact_learns_it_again(bench: Bench) -> None:
+    bench.controller.start()
+    bench.store.apply(set_display(scale="log"))
+    bench.know_everything()
+    bench.answer("matrix", "picture")
+    bench.store.undo()
+    assert bench.store.state.is_traced
+    assert bench.matrix.last == "picture"
 
 
 def test_a_panel_that_leaves_the_screen_stops_asking_and_asks_when_it_returns(bench: Bench) -> None:

@@ -64,6 +64,12 @@ def test_the_locked_cell_goes_before_the_one_under_the_mouse() -> None:
     assert query.cell == Cell(query=2, key=2)
 
 
+def test_a_cell_of_a_longer_text_before_is_not_asked_about() -> None:
+    query = inspector_query(traced_state(hover=Cell(query=1, key=7)))
+    assert isinstance(query, InspectorQuery)
+    assert query.cell is None
+
+
 def test_colours_and_scale_ask_nothing_anew() -> None:
     state = traced_state()
     other = replace(state, display=replace(state.display, scale="log", colormap="magma", theme="dark"))
