@@ -20,7 +20,7 @@ from explorer.faults import FaultHooks, start_log
 from explorer.main_window import MainWindow
 from explorer.samples import Sample, bundled_samples
 from explorer.settings.remember import settings_of, state_of
-from explorer.settings.schema import Settings
+from explorer.settings.schema import Settings, WindowSettings
 from explorer.settings.store import APPLICATION, SettingsStore, settings_path
 from explorer.state.app_state import AppState, InputText, Notice
 from explorer.state.moves import add_notice, open_source
@@ -155,20 +155,22 @@ class Explorer(QObject):
             return
         self._is_open = False
         self._saving.stop()
+        remembered = self.window.remembered()
+        self.window.hide()  # what follows may take a moment: nobody shall look at a frozen window
         if not self.trainer.close(_LANE_PATIENCE):
             _LOG.warning("the training was still busy %s s after it was told to stop", _LANE_PATIENCE)
         if not self.controller.close(_LANE_PATIENCE):
             _LOG.warning("a lane was still busy %s s after it was told to stop", _LANE_PATIENCE)
-        self._save()
+        self._save(remembered)
         self._engine.close()
         self.window.close()
         self.window.deleteLater()
 
-    def _save(self) -> None:
+    def _save(self, window: WindowSettings) -> None:
         if self._keeper is None:
             return
         try:
-            self._keeper.save(settings_of(self.store.state, self.window.remembered()))
+            self._keeper.save(settings_of(self.store.state, window))
         except OSError as error:
             _LOG.error("settings cannot be saved: %s", error)
 
@@ -182,7 +184,7 @@ class Explorer(QObject):
 
     @Slot()
     def _on_saving_timeout(self) -> None:
-        self._save()
+        self._save(self.window.remembered())
 
     def _on_store_changed(self, new: AppState, old: AppState) -> None:
         """Remember choices soon after they are made, not only on closing."""
