@@ -1,25 +1,32 @@
-"""`python -m tests.bench [attention] [startup] [--device cuda]`: every table, or those named."""
+"""`python -m tests.bench`: every table; `python -m tests.bench attention --device cuda`: one, on a GPU."""
 
 from __future__ import annotations
 
 import argparse
+import platform
 
 import torch
 
-from tests.bench import attention
+from tests.bench import attention, startup
 from tests.bench.measure import print_table
+
+_TABLES = ("startup", "attention")
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure, and print what was found.")
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("tables", nargs="*", choices=_TABLES, default=_TABLES, metavar=" | ".join(_TABLES))
+    parser.add_argument("--device", default="cpu", help="where the attention table runs (default: %(default)s)")
     options = parser.parse_args()
     device = torch.device(options.device)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} threads"
-    print(f"torch {torch.__version__} on {device} ({name})")
-    for group in attention.lines(device):
-        print_table("attention", group)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    print(f"torch {torch.__version__} on {device}: {name}, {torch.get_num_threads()} threads")
+    if "startup" in options.tables:
+        print_table("startup", startup.lines())
+    if "attention" in options.tables:
+        for group in attention.lines(device):
+            print_table("attention", group)
 
 
 if __name__ == "__main__":
