@@ -58,10 +58,14 @@ def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     from safetensors.torch import save_file
 
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    path = folder / WEIGHTS_NAME
+    path.touch()
+    usual_mode = path.stat().st_mode
     try:
-        save_file(on_cpu, folder / WEIGHTS_NAME, metadata={"format": "pt"})
+        save_file(on_cpu, path, metadata={"format": "pt"})
     except SafetensorError as error:
-        raise OSError(errno.EIO, str(error), str(folder / WEIGHTS_NAME)) from error
+        raise OSError(errno.EIO, str(error), str(path)) from error
+    path.chmod(usual_mode)  # the library makes its files readable by their owner alone, whatever the umask
 
 
 def write_json(path: Path, document: object, *, indent: int | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -202,3 +203,10 @@ def test_any_change_to_a_config_is_a_config_or_a_config_error(name: str, data: s
         assert isinstance(error, ConfigError)
     else:
         assert config_from_json(config_to_json(config)) == config
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_weights_are_as_readable_as_any_other_file_of_the_person(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    writing.write_weights(tmp_path, {"a": torch.zeros(2)})
+    assert (tmp_path / "model.safetensors").stat().st_mode == (tmp_path / "other").stat().st_mode
