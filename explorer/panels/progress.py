@@ -31,7 +31,8 @@ _roles = QPalette.ColorRole
 
 
 class ProgressPanel(Panel):
-    """Told every piece of news; draws while it is on screen, the attention only when it was measured anew."""
+    """Told every piece of news, draws while it is on screen: one curve plot a frame, for all of them would take half of
+    a core from the training; the attention when it was measured anew."""
 
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
@@ -39,6 +40,7 @@ class ProgressPanel(Panel):
         self._snapshot: TrainingSnapshot | None = None
         self._drawn: ProbeAttention | None = None
         self._is_outdated = False
+        self._turn = 0
         self._words = ElidedLabel(parent=self)
         self._track = ProgressTrack(self)
         self._curves = [CurvePlot(themes, self) for _ in CURVES]
@@ -77,25 +79,41 @@ class ProgressPanel(Panel):
         self._draw()
 
     def show_training(self, snapshot: TrainingSnapshot) -> None:
-        self._snapshot = snapshot
-        self._draw()
+        is_first, self._snapshot = self._snapshot is None, snapshot
+        if is_first:
+            self._draw()
+        elif self.isVisible():
+            self._draw_line()
+            self._turn = (self._turn + 1) % len(self._curves)
+            self._draw_curve(self._turn)
+            self._draw_attention()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._draw()
 
     def _draw(self) -> None:
+        """Everything, as it is now."""
         if not self.isVisible():
             return
+        self._turn_page()
+        self._draw_line()
+        for number in range(len(self._curves)):
+            self._draw_curve(number)
+        self._draw_attention()
+
+    def _draw_line(self) -> None:
         line = training_line(self._state.training, self._snapshot)
         self._words.set_text(line.text)
         self._words.setForegroundRole(_roles.BrightText if line.is_problem else _roles.WindowText)
         self._track.set_fraction(line.fraction)
-        for plot, picture_of in zip(self._curves, CURVES, strict=True):
-            picture = picture_of(self._snapshot) if self._snapshot else None
-            plot.set_picture(picture)
-            plot.setVisible(picture is not None)
-        self._turn_page()
+
+    def _draw_curve(self, number: int) -> None:
+        picture = CURVES[number](self._snapshot) if self._snapshot else None
+        self._curves[number].set_picture(picture)
+        self._curves[number].setVisible(picture is not None)
+
+    def _draw_attention(self) -> None:
         probe = self._snapshot.probe if self._snapshot else None
         if probe is not self._drawn or self._is_outdated:
             self._drawn, self._is_outdated = probe, False

@@ -19,7 +19,7 @@ _RECIPE = ("steps", "warmup", "schedule", "peak_learning_rate", "d_model")
 
 def sampled_updates(n_updates: int) -> Numbers:
     """Numbers of updates from 1 to the last, all of them or evenly chosen ones."""
-    return np.unique(np.linspace(1, n_updates, min(n_updates, _MOST_POINTS)).round())
+    return np.linspace(1, n_updates, min(n_updates, _MOST_POINTS)).round()
 
 
 def schedule_problem(values: Mapping[str, Any]) -> str:

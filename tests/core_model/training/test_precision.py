@@ -1,8 +1,13 @@
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 
+from core_model.config import multi_head
 from core_model.errors import ConfigError
+from core_model.nn.attention import HeadInputs, attend
 from core_model.training.precision import MixedPrecision, NotFiniteError, precisions
 
 CPU = torch.device("cpu")
@@ -35,6 +40,21 @@ def test_autocast_computes_in_the_precision_and_weights_stay_float32(name, dtype
     with MixedPrecision(name, CPU).autocast():
         assert model(torch.ones(2, 4)).dtype == dtype
     assert model.weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("padding", [None, torch.tensor([[True, True]])])
+def test_softmax_tells_scores_apart_that_half_precision_would_round_together(dtype, padding):
+    # Scores 2000 and 2000.5: both numbers are 2000 in float16 and bfloat16, and the weights would be a half each.
+    spec = replace(multi_head(64, 1), scale=1.0)
+    key = torch.full((1, 1, 2, 64), 62.5 / 64)
+    key[0, 0, 1, 0] += 1 / 64
+    heads = HeadInputs(
+        spec=spec, q_BHND=torch.full((1, 1, 1, 64), 32.0, dtype=dtype), k_BKMD=key.to(dtype), key_mask_BM=padding
+    )
+    out, _ = attend(heads, torch.eye(2, 64, dtype=dtype)[None, None])
+    expected = [1 / (1 + math.exp(0.5)), 1 / (1 + math.exp(-0.5))]
+    assert out[0, 0, 0, :2].tolist() == pytest.approx(expected, abs=3e-3)
 
 
 def test_loss_scaling_leaves_gradient_norm_and_update_as_without_it():

@@ -63,8 +63,22 @@ def test_progress_shows_no_loss_scale_where_nothing_is_scaled(shown):
     panel = shown(ProgressPanel, RUNNING)
     panel.show_training(snapshot(3))
     assert panel._curves[-1].isHidden()
+    panel.show_state(AppState(training=TrainingFacts(phase="starting", settings=SETTINGS)))
     panel.show_training(snapshot(4, loss_scale=1024.0))
     assert not panel._curves[-1].isHidden()
+
+
+def test_progress_draws_one_curve_plot_a_frame_and_all_when_the_phase_changes(shown):
+    panel = shown(ProgressPanel, RUNNING)
+    panel.show_training(snapshot(3))
+
+    before = [plot.picture for plot in panel._curves]
+    panel.show_training(snapshot(9))
+    after = [plot.picture for plot in panel._curves]
+    assert sum(old is not new for old, new in zip(before, after, strict=True)) == 1
+    panel.show_state(replace(RUNNING, training=replace(RUNNING.training, phase="finished")))
+    assert panel._curves[0].picture.series[0].x[-1] == 9
+    assert panel._words.text() == "Stopped: reverse, step 9 of 400, 4.5 s, 1 thread"
 
 
 def test_progress_follows_the_watched_head(shown):
