@@ -1,0 +1,47 @@
+"""Mistral (Jiang et al. 2023): Llama with a sliding window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core_model.checkpoint.families.decoders import architectures
+from core_model.checkpoint.families.fields import Count
+from core_model.checkpoint.families.llama_like import (
+    EVERY_TASK,
+    RmsKeys,
+    attention,
+    family,
+    feed_forward,
+    pre_norm,
+    rms_keys,
+    stack,
+)
+from core_model.config import MaskSpec, ModelConfig, StackConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class MistralKeys(RmsKeys):
+    """The keys of config.json that decide what is computed."""
+
+    num_key_value_heads: Count | None = 8
+    sliding_window: Count | None = 4096
+
+
+def _read(keys: MistralKeys) -> StackConfig:
+    attends = attention(keys, mask=MaskSpec(causal=True, window=keys.sliding_window))
+    return stack(keys, [pre_norm(attends, feed_forward(keys), keys.norm)] * keys.num_hidden_layers, keys.norm)
+
+
+def _write(config: ModelConfig) -> MistralKeys:
+    window = config.output_stack.layers[0].attention.mask.window
+    return MistralKeys(**rms_keys(config), sliding_window=window)
+
+
+FAMILY = family(
+    key="mistral",
+    label="Mistral",
+    architectures=architectures("Mistral", *EVERY_TASK),
+    keys=MistralKeys,
+    read=_read,
+    write=_write,
+)
