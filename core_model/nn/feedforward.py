@@ -44,6 +44,13 @@ ACTIVATIONS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+def gated(spec: FeedForwardSpec, gate: torch.Tensor, linear: torch.Tensor) -> torch.Tensor:
+    """activation(gate) * linear (Shazeer 2020, eq. 5), of bounded values and with an offset where the spec says so."""
+    if spec.clip is not None:
+        gate, linear = gate.clamp(max=spec.clip), linear.clamp(-spec.clip, spec.clip)
+    return ACTIVATIONS[spec.activation](gate) * (linear + 1 if spec.unit_offset else linear)
+
+
 class FeedForward(nn.Module):
     """output(activation(input(x))), or output(activation(gate(x)) * input(x)) when gated (Shazeer 2020)."""
 
@@ -55,11 +62,10 @@ class FeedForward(nn.Module):
         self.output = nn.Linear(spec.d_hidden, d_model, bias=spec.has_output_bias)
 
     def forward(self, x_BNC: torch.Tensor, *, prefix: str = "", tap: Tap | None = None) -> torch.Tensor:
-        activate = ACTIVATIONS[self.spec.activation]
         if self.gate is None:
-            hidden_BNF = activate(self.input(x_BNC))
+            hidden_BNF = ACTIVATIONS[self.spec.activation](self.input(x_BNC))
         else:
-            hidden_BNF = activate(self.gate(x_BNC)) * self.input(x_BNC)
+            hidden_BNF = gated(self.spec, self.gate(x_BNC), self.input(x_BNC))
         if tap is not None:
             hidden_BNF = tap.activation(f"{prefix}feed_forward_hidden", hidden_BNF)
         if self.training and self.spec.dropout:
@@ -78,10 +84,9 @@ class Experts(nn.Module):
         self.output = StackedLinear(n_experts, spec.d_hidden, d_model, bias=spec.has_output_bias)
 
     def forward(self, x_TC: torch.Tensor, expert: int) -> torch.Tensor:
-        activate = ACTIVATIONS[self.spec.activation]
         if self.gate is None:
-            return self.output(activate(self.input(x_TC, expert)), expert)
-        return self.output(activate(self.gate(x_TC, expert)) * self.input(x_TC, expert), expert)
+            return self.output(ACTIVATIONS[self.spec.activation](self.input(x_TC, expert)), expert)
+        return self.output(gated(self.spec, self.gate(x_TC, expert), self.input(x_TC, expert)), expert)
 
 
 class StackedLinear(nn.Module):
