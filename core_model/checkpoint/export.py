@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ class Expression:
     @property
     def document(self) -> dict[str, Any]:
         """The config.json."""
-        keys = _without_none(msgspec.to_builtins(self.foreign.keys))
+        keys = _stated(self.foreign.keys)
         named = {"architectures": [self.foreign.architecture], "model_type": self.family.model_types[0]}
         return {**named, **keys}
 
@@ -64,7 +64,7 @@ class Expression:
         """The weights under the family's names."""
         table = self.family.names
         has_head = self.family.architectures[self.foreign.architecture] is not None
-        prefix = table.prefixes[0] if has_head and table.prefixes else ""
+        prefix = table.written_prefix(self.foreign.architecture) if has_head else ""
 
         def full(short: str) -> str:
             return short if short.startswith(table.roots) else f"{prefix}{short}"
@@ -144,8 +144,18 @@ def _short(value: Any) -> str:
     return f"a list of {len(value)}" if isinstance(value, list) else repr(value)
 
 
+def _stated(keys: Any) -> dict[str, Any]:
+    """The keys without absent values.
+
+    None stays where absence would mean something else, and for special tokens: the library's own are other models' ids.
+    """
+    absent = {field.name for field in fields(keys) if field.default is None and not field.name.endswith("_token_id")}
+    document = msgspec.to_builtins(keys)
+    return {key: _without_none(value) for key, value in document.items() if value is not None or key not in absent}
+
+
 def _without_none(value: Any) -> Any:
-    """The document without absent values; special token ids stay, for the library's defaults are other models' ids."""
+    """A part of the document without absent values."""
     if not isinstance(value, dict):
         return value
-    return {key: _without_none(item) for key, item in value.items() if item is not None or key.endswith("_token_id")}
+    return {key: _without_none(item) for key, item in value.items() if item is not None}

@@ -61,7 +61,8 @@ def match(table: NameTable, config: ModelConfig, weights: Weights) -> Match:
     """The table for this config, held against the tensors of a file."""
     shapes = tensor_shapes(config)
     n_layers = max(stack.n_layers for stack in config.stacks.values())
-    lines = tuple(_placed(line, weights) for line in assignments(table.rows(config), shapes, n_layers))
+    rows = table.rows_for(config, weights.shapes)
+    lines = tuple(_placed(line, weights) for line in assignments(rows, shapes, n_layers))
     _require_complete(lines, shapes)
     used = {name for line in lines for name in line.theirs}
     copies = {name for line in lines for name in line.also}

@@ -1,0 +1,107 @@
+"""gpt-oss (OpenAI 2025): attention sinks, every other layer windowed, experts with a bounded gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from core_model.checkpoint.families.conversion import Joined
+from core_model.checkpoint.families.decoders import architectures
+from core_model.checkpoint.families.experts import read_experts
+from core_model.checkpoint.families.family import Row, row
+from core_model.checkpoint.families.fields import Count, Positive
+from core_model.checkpoint.families.llama_like import (
+    ATTENTION,
+    PRE_NORMS,
+    RmsKeys,
+    attention,
+    family,
+    feed_forward,
+    layer_rows,
+    name_table,
+    pre_norm,
+    rms_keys,
+    rotary,
+    stack,
+)
+from core_model.checkpoint.families.rotary import RopeKeys
+from core_model.checkpoint.families.windows import layer_windows, window_keys, windowed
+from core_model.config import ModelConfig, StackConfig
+from core_model.errors import ConfigError
+
+_BASE, _SIGMOID_GAIN = 1.5e5, 1.702
+_ROPE = RopeKeys(
+    rope_type="yarn",
+    factor=32.0,
+    beta_fast=32.0,
+    beta_slow=1.0,
+    truncate=False,
+    original_max_position_embeddings=4096,
+)
+"""What a config without words about it means."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GptOssKeys(RmsKeys):
+    """The keys of config.json that decide what is computed."""
+
+    num_key_value_heads: Count | None = 8
+    head_dim: Count | None = 64
+    rms_norm_eps: Positive = 1e-5
+    attention_bias: bool = True
+    sliding_window: Count | None = 128
+    layer_types: list[str] | None = None
+    num_local_experts: Count = 128
+    num_experts_per_tok: Count = 4
+    swiglu_alpha: Positive = _SIGMOID_GAIN
+    swiglu_limit: Positive = 7.0
+    rope_parameters: RopeKeys | None = _ROPE
+
+
+def _read(keys: GptOssKeys) -> StackConfig:
+    if keys.swiglu_alpha != _SIGMOID_GAIN:
+        raise ConfigError(f"swiglu_alpha is {keys.swiglu_alpha} in config.json: only {_SIGMOID_GAIN} is known")
+    bias = keys.attention_bias
+    experts = read_experts(keys, "num_local_experts", renormalize=True, router_bias=True)
+    mixture = feed_forward(
+        keys, activation="gelu_sigmoid", bias=True, clip=keys.swiglu_limit, unit_offset=True, experts=experts
+    )
+    attends = attention(keys, qkv_bias=bias, output_bias=bias, position=rotary(keys, base=_BASE), sinks=True)
+    windows = layer_windows(keys, keys.layer_types, keys.sliding_window, lambda i: i % 2 == 0)
+    return stack(keys, windowed(pre_norm(attends, mixture, keys.norm), windows), keys.norm)
+
+
+def _write(config: ModelConfig) -> GptOssKeys:
+    layer = config.output_stack.layers[0]
+    experts = layer.feed_forward.experts
+    return GptOssKeys(
+        **{**rms_keys(config), "hidden_act": "silu"},  # not what is computed, but what the library expects
+        **window_keys(config),
+        attention_bias=layer.attention.output_bias,
+        num_local_experts=experts.n_experts if experts else 1,
+        num_experts_per_tok=experts.n_active if experts else 1,
+        swiglu_limit=layer.feed_forward.clip or 7.0,
+    )
+
+
+def _experts(config: ModelConfig) -> Iterator[Row]:
+    """Experts stored [in, out], their biases apart; of gate and input every other output."""
+    theirs, ours = "layers.{i}.mlp.experts", "decoder.layers.{i}.feed_forward.experts"
+    turns = Joined(n_groups=config.output_stack.layers[0].feed_forward.d_hidden, axis=1, transposed=True)
+    for suffix, kind in (("", "weight"), ("_bias", "bias")):
+        both = (f"{ours}.gate.{kind}", f"{ours}.input.{kind}")
+        yield row(f"{theirs}.gate_up_proj{suffix}", *both, conversion=turns)
+        yield row(f"{theirs}.down_proj{suffix}", f"{ours}.output.{kind}", conversion=Joined(axis=1, transposed=True))
+
+
+_LAYER = layer_rows({"self_attn.sinks": "attention.sinks", "mlp.router.*": "feed_forward.router.*"})
+
+FAMILY = family(
+    key="gpt_oss",
+    label="gpt-oss",
+    architectures=architectures("GptOss", "sequence_classes", "token_classes"),
+    keys=GptOssKeys,
+    read=_read,
+    write=_write,
+    names=name_table(*ATTENTION, *_LAYER, *PRE_NORMS, of_config=_experts),
+)

@@ -1,0 +1,133 @@
+"""Qwen1.5-MoE and Qwen2-MoE (Yang et al. 2024): many small experts, and one that every token takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core_model.checkpoint.families.decoders import architectures
+from core_model.checkpoint.families.experts import expert_table, layer_with_experts, read_experts
+from core_model.checkpoint.families.fields import Count, CountOrNone
+from core_model.checkpoint.families.llama_like import (
+    ATTENTION,
+    EVERY_TASK,
+    GATED,
+    PRE_NORMS,
+    attention,
+    family,
+    feed_forward,
+    layer_rows,
+    pre_norm,
+    stack,
+)
+from core_model.checkpoint.families.qwen2 import QwenKeys, qwen_keys
+from core_model.checkpoint.families.windows import layer_windows, windowed
+from core_model.config import LayerSpec, ModelConfig, StackConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class QwenMoeKeys(QwenKeys):
+    """The keys about experts. Layers in mlp_only_layers, and all but every decoder_sparse_step-th, have none."""
+
+    num_experts: CountOrNone
+    num_experts_per_tok: Count
+    moe_intermediate_size: Count
+    norm_topk_prob: bool = False
+    decoder_sparse_step: Count = 1
+    mlp_only_layers: list[CountOrNone] | None = None
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether a layer is a mixture of experts."""
+        is_left_out = layer in (self.mlp_only_layers or ())
+        return self.num_experts > 0 and not is_left_out and (layer + 1) % self.decoder_sparse_step == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qwen2MoeKeys(QwenMoeKeys):
+    """The keys of config.json that decide what is computed."""
+
+    num_key_value_heads: Count | None = 16
+    num_experts: CountOrNone = 60
+    num_experts_per_tok: Count = 4
+    moe_intermediate_size: Count = 1408
+    shared_expert_intermediate_size: Count = 5632
+    qkv_bias: bool = True
+
+
+def with_experts(keys: QwenMoeKeys, layers: Iterable[LayerSpec], *, d_shared: int = 0) -> tuple[LayerSpec, ...]:
+    """The layers, those that have experts with them."""
+    if not keys.num_experts:
+        return tuple(layers)
+    experts = read_experts(keys, "num_experts", renormalize=keys.norm_topk_prob, d_shared=d_shared)
+    mixture = feed_forward(keys, d_hidden=keys.moe_intermediate_size, experts=experts)
+    return tuple(
+        replace(layer, feed_forward=mixture) if keys.has_experts(i) else layer for i, layer in enumerate(layers)
+    )
+
+
+def moe_keys(config: ModelConfig) -> dict[str, Any]:
+    """The `QwenMoeKeys` of a config, by name."""
+    mixture = layer_with_experts(config)
+    spec = mixture.feed_forward if mixture else None
+    experts = spec.experts if spec else None
+    dense = {i: layer for i, layer in enumerate(config.output_stack.layers) if layer.feed_forward.experts is None}
+    widths = [layer.feed_forward.d_hidden for layer in dense.values()]
+    return {
+        **qwen_keys(config),
+        **({"intermediate_size": widths[0]} if widths else {}),
+        "num_experts": experts.n_experts if experts else 0,
+        "num_experts_per_tok": experts.n_active if experts else 1,
+        "moe_intermediate_size": spec.d_hidden if spec else 1,
+        "norm_topk_prob": bool(experts and experts.renormalize),
+        "mlp_only_layers": list(dense),
+    }
+
+
+def _read(keys: Qwen2MoeKeys) -> StackConfig:
+    layer = pre_norm(attention(keys, qkv_bias=keys.qkv_bias), feed_forward(keys), keys.norm)
+    is_windowed = keys.use_sliding_window
+    windows = layer_windows(
+        keys, keys.layer_types, keys.window, lambda i: is_windowed and i % 2 == 0 and i < keys.max_window_layers
+    )
+    layers = with_experts(keys, windowed(layer, windows), d_shared=keys.shared_expert_intermediate_size)
+    return stack(keys, layers, keys.norm)
+
+
+def _write(config: ModelConfig) -> Qwen2MoeKeys:
+    mixture = layer_with_experts(config)
+    experts = mixture.feed_forward.experts if mixture else None
+    return Qwen2MoeKeys(
+        **moe_keys(config),
+        shared_expert_intermediate_size=(experts.d_shared if experts else 0) or 1,
+        qkv_bias=config.output_stack.layers[0].attention.query_bias,
+    )
+
+
+_SHARED = layer_rows(
+    {
+        "mlp.shared_expert.gate_proj.*": "feed_forward.shared.gate.*",
+        "mlp.shared_expert.up_proj.*": "feed_forward.shared.input.*",
+        "mlp.shared_expert.down_proj.*": "feed_forward.shared.output.*",
+        "mlp.shared_expert_gate.weight": "feed_forward.shared_gate.weight",
+    }
+)
+NAMES = expert_table(
+    *ATTENTION,
+    *GATED,
+    *PRE_NORMS,
+    *_SHARED,
+    block="mlp",
+    maps={"gate": "gate_proj", "input": "up_proj", "output": "down_proj"},
+)
+
+FAMILY = family(
+    key="qwen2_moe",
+    label="Qwen2-MoE",
+    architectures=architectures("Qwen2Moe", *EVERY_TASK),
+    keys=Qwen2MoeKeys,
+    read=_read,
+    write=_write,
+    names=NAMES,
+    places={"d_hidden": "moe_intermediate_size"},
+)
