@@ -120,6 +120,10 @@ class MainWindow(QMainWindow):
     def show_layout(self, layout: LayoutName) -> None:
         self._store.settle(set_layout(layout))
 
+    def show_concept(self, key: str) -> None:
+        self.show_layout("learn")
+        self._centre.show_panel(key)
+
     def reset_layout(self) -> None:
         self._docks.arrange(self._store.state.layout)
 
@@ -149,6 +153,11 @@ class MainWindow(QMainWindow):
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(log_path().parent)))
 
     # -- what the application asks for ---------------------------------------------------------------------------------
+
+    @property
+    def desk(self) -> Desk:
+        """What commands act on."""
+        return self._desk
 
     def host(self, key: str) -> PanelHost:
         """The host of a panel: its picture is what is on screen."""

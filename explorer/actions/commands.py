@@ -10,6 +10,7 @@ from explorer.actions.desk import Desk
 from explorer.actions.edit_commands import EDIT_COMMANDS
 from explorer.actions.file_commands import FILE_COMMANDS, recent_commands, sample_commands
 from explorer.actions.help_commands import HELP_COMMANDS
+from explorer.actions.learn_commands import LEARN_COMMANDS
 from explorer.actions.model_commands import MODEL_COMMANDS, site_commands
 from explorer.actions.train_commands import TRAIN_COMMANDS
 from explorer.actions.view_commands import VIEW_COMMANDS
@@ -21,6 +22,7 @@ COMMANDS: tuple[Command, ...] = (
     *VIEW_COMMANDS,
     *MODEL_COMMANDS,
     *TRAIN_COMMANDS,
+    *LEARN_COMMANDS,
     *HELP_COMMANDS,
 )
 

@@ -76,6 +76,7 @@ MODEL_COMMANDS = (
         group="work",
         tooltip="Ask again for what failed or was stopped.",
         run=lambda desk: desk.controller.retry(),
+        is_enabled=lambda desk: desk.controller.problem is not None,
     ),
 )
 

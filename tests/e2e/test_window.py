@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget
 from pytestqt.qtbot import QtBot
 
 from core_model.cancel import CancelToken, Progress
-from explorer.actions.commands import COMMANDS, MENUS
+from explorer.actions.commands import COMMANDS, MENUS, command
 from explorer.app import build
 from explorer.chrome.palette import CommandPalette
 from explorer.faults import FaultHooks
@@ -52,14 +52,14 @@ def titles(window: MainWindow) -> list[str]:
 
 
 def test_every_shortcut_belongs_to_one_command() -> None:
-    keys = [key for command in COMMANDS if command.shortcut for key in command.shortcut.split("|")]
+    keys = [key for row in COMMANDS if row.shortcut for key in row.shortcut.split("|")]
     assert sorted(keys) == sorted(set(keys))
 
 
 def test_every_command_says_what_it_does_in_one_sentence() -> None:
-    for command in COMMANDS:
-        assert command.tooltip.endswith("."), command.key
-        assert command.menu in MENUS
+    for row in COMMANDS:
+        assert row.tooltip.endswith("."), row.key
+        assert row.menu in MENUS
 
 
 def test_menus_stand_in_their_order_and_none_is_empty(launch: Launch) -> None:
@@ -120,6 +120,13 @@ def test_each_layout_keeps_its_own_docks(launch: Launch) -> None:
     explorer.store.settle(set_layout("explore"))
     assert explorer.window.is_panel_open("heads")
     assert not explorer.window.is_panel_open("tokens")
+
+
+def test_a_concept_is_shown_in_its_layout(launch: Launch, model_folder: Path) -> None:
+    explorer = launch(model_folder / "decoder", TEXT)
+    command("learn_positions").run(explorer.window.desk)
+    assert explorer.store.state.layout == "learn"
+    assert explorer.window.host("positions").isVisible()
 
 
 def test_a_closed_panel_asks_nothing_and_is_answered_when_it_returns(
