@@ -83,6 +83,7 @@ class CountEditor(QSpinBox):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setRange(0, _LARGEST_COUNT)
+        self.lineEdit().setTextMargins(SPACE_1, 0, 0, 0)  # a stylesheet's padding does not reach it
         self.setMinimumWidth(_LEAST_WIDTH)
         self.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

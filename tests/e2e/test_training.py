@@ -50,6 +50,12 @@ class Training:
         snapshot = self.explorer.trainer.snapshot
         return 0 if snapshot is None else snapshot.last.step
 
+    @property
+    def has_news(self) -> bool:
+        """Whether there are numbers that the window was not told yet."""
+        trainer = self.explorer.trainer
+        return trainer._thread.snapshot(trainer.snapshot) is not None
+
     def until(self, condition: Callable[[], bool]) -> None:
         self.qtbot.waitUntil(condition, timeout=PATIENCE_MS)
 
@@ -81,15 +87,14 @@ def test_curves_and_attention_move_while_it_trains(training):
 
 def test_pause_holds_step_makes_one_update_and_resume_goes_on(training, qtbot):
     training.start()
+    control = training.explorer.trainer._thread.control
     training.run("train_pause")
-    training.until(lambda: training.explorer.trainer._thread.control.paused)
-    qtbot.wait(300)
+    training.until(lambda: control.holding and not training.has_news)
     held = training.step
     qtbot.wait(300)
     assert training.step == held and training.facts.phase == "paused"
     training.run("train_step")
-    training.until(lambda: training.step == held + 1)
-    qtbot.wait(200)
+    training.until(lambda: training.step > held and control.holding and not training.has_news)
     assert training.step == held + 1
     training.run("train_pause")
     training.until(lambda: training.step > held + 1)

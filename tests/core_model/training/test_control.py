@@ -42,10 +42,11 @@ def test_a_running_training_is_admitted_at_once():
 def test_a_paused_training_waits_until_told(admitted, action, answer):
     admitted.control.pause()
     admitted.start()
-    admitted.thread.join(0.1)
+    while not admitted.control.holding:
+        admitted.thread.join(0.001)
     assert admitted.answer is None
     getattr(admitted.control, action)()
-    assert admitted.result() is answer
+    assert admitted.result() is answer and not admitted.control.holding
 
 
 def test_a_paused_training_heeds_cancel(admitted):

@@ -90,17 +90,17 @@ def test_stop_ends_within_one_step():
 
 
 def test_pause_holds_the_training_and_resume_goes_on_where_it_was():
-    control, steps, done = TrainControl(), [], threading.Event()
+    control, steps = TrainControl(), []
     control.step()
 
     def work():
         for event in train(replace(SMALL, steps=4), cancel=CancelToken(), control=control):
             steps.append(event.step)
-        done.set()
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert not done.wait(0.5)
+    while not control.holding:
+        thread.join(0.001)
     held = list(steps)
     control.resume()
     thread.join(30)
