@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QVBoxLayout
 from explorer.panels.panel import Panel
 from explorer.plots.mosaic import HeadMosaic
 from explorer.state.app_state import AppState
-from explorer.state.moves import pick_head
+from explorer.state.moves import pick_head, set_thumbnail_size
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_2, SPACE_3
 from explorer.viewmodels.records import MosaicPicture
@@ -21,6 +21,7 @@ class HeadsPanel(Panel):
         super().__init__()
         self._mosaic = HeadMosaic(themes, self)
         self._mosaic.head_clicked.connect(self._on_mosaic_head_clicked)
+        self._mosaic.thumbnail_size_changed.connect(self._on_mosaic_thumbnail_size_changed)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(SPACE_3, SPACE_2, SPACE_3, SPACE_3)
         layout.addWidget(self._mosaic)
@@ -37,3 +38,7 @@ class HeadsPanel(Panel):
     @Slot(int, int)
     def _on_mosaic_head_clicked(self, layer: int, head: int) -> None:
         self.intended.emit(pick_head(layer, head))
+
+    @Slot(int)
+    def _on_mosaic_thumbnail_size_changed(self, pixels: int) -> None:
+        self.noticed.emit(set_thumbnail_size(pixels))

@@ -173,6 +173,8 @@ class AppState:
     recent: tuple[Path, ...] = ()
     hover: Cell | None = None
     viewport: Viewport | None = None
+    thumbnail_size: int = 64
+    """Pixels of one head in the overview."""
     notices: tuple[Notice, ...] = ()
 
     @property

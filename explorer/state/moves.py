@@ -24,6 +24,7 @@ from explorer.state.export import ExportChoices
 
 Move: TypeAlias = Callable[[AppState], AppState]
 _RECENT_LIMIT = 12
+_THUMBNAIL_STEP, _LARGEST_THUMBNAIL = 8, 256
 
 
 def open_source(
@@ -80,6 +81,12 @@ def hover_cell(cell: Cell | None) -> Move:
 def set_viewport(viewport: Viewport) -> Move:
     """Another part of the matrix is on screen."""
     return lambda state: replace(state, viewport=viewport)
+
+
+def set_thumbnail_size(pixels: int) -> Move:
+    """Each head of the overview has so many pixels; rounded down, so that not every step of a resize asks anew."""
+    size = min(max(pixels // _THUMBNAIL_STEP, 1) * _THUMBNAIL_STEP, _LARGEST_THUMBNAIL)
+    return lambda state: replace(state, thumbnail_size=size)
 
 
 def set_display(**changes: object) -> Move:

@@ -19,8 +19,6 @@ LaneName: TypeAlias = Literal["interactive", "io", "training"]
 
 EXACT_LIMIT = 1024
 """Matrices up to this many rows and columns cross whole, cell by cell; longer ones pooled, with exact tiles on zoom."""
-THUMBNAIL_SIZE = 64
-"""Pixels of one head in the overview."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +177,7 @@ def heads_query(state: AppState) -> HeadsQuery | None:
     trace = traced(state)
     if trace is None or state.selection.site is None:
         return None
-    return HeadsQuery(trace=trace, site=state.selection.site, size=THUMBNAIL_SIZE)
+    return HeadsQuery(trace=trace, site=state.selection.site, size=state.thumbnail_size)
 
 
 def matrix_query(state: AppState) -> MatrixQuery | None:

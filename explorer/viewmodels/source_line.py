@@ -11,7 +11,7 @@ def source_line(state: AppState, picture: object) -> str:
     """Model, and of a matrix its site, layer and head, scale, and what a pixel is; empty while nothing is open."""
     model, chosen = state.current_model, state.selection
     if model is None:
-        return ""
+        return str(state.source.path) if state.source else ""
     if not isinstance(picture, HeatmapPicture) or chosen.site is None:
         return model.info.name
     low, high = picture.levels

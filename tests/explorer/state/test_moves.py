@@ -12,6 +12,7 @@ from explorer.state.moves import (
     pick_head,
     pick_site,
     set_inputs,
+    set_thumbnail_size,
     step_head,
     with_model,
     with_tokens,
@@ -106,3 +107,8 @@ def test_what_the_weights_told_goes_onto_the_card() -> None:
     state = with_trace(replace(trace_facts(), info=info))(traced_state())
     assert state.model is not None
     assert state.model.info.warnings == ("wte has 3 rows of zeros",)
+
+
+@pytest.mark.parametrize(("pixels", "size"), [(3, 8), (18, 16), (64, 64), (1000, 256)])
+def test_thumbnails_are_made_for_the_pixels_they_have(pixels: int, size: int) -> None:
+    assert set_thumbnail_size(pixels)(traced_state()).thumbnail_size == size

@@ -118,3 +118,7 @@ def test_the_status_names_the_source_of_the_picture() -> None:
     line = source_line(state, matrix_picture(answer(), state))
     assert line == "tiny · decoder.self · L0 H0 · softmax · linear 0 to 1 · exact cells"
     assert source_line(state, None) == "tiny"
+
+
+def test_the_status_names_what_could_not_be_opened() -> None:
+    assert source_line(traced_state(model=None), None) == "/models/tiny"
