@@ -12,6 +12,7 @@ from torch import nn
 
 from core_model.config import AlibiPositions, AttentionSpec, MaskSpec, multi_head
 from core_model.nn.attention import Attention, HeadInputs, attend, normalize, scores
+from core_model.trace.tap import CollectingTap
 from tests.core_model.attention_cases import AttentionCase, attention_cases, fill
 from tests.core_model.dense import dense_attention
 
@@ -183,7 +184,9 @@ def test_dropout_of_weights_is_applied_in_training_only():
     x_BNC = torch.randn(1, 6, 8, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert torch.equal(attention.eval()(x_BNC), attention.eval()(x_BNC))
-        assert not torch.equal(attention.train()(x_BNC), attention.train()(x_BNC))
+        for tap in (None, CollectingTap()):
+            once_BNC, again_BNC = (attention.train()(x_BNC, site="decoder.self", tap=tap) for _ in range(2))
+            assert not torch.equal(once_BNC, again_BNC)
 
 
 def test_gradients_reach_every_weight():
