@@ -36,6 +36,11 @@ class HeadScores:
         """The queries and keys of this head alone."""
         return self._head
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes this takes at most, once it has been asked, beyond the queries and keys of the trace."""
+        return 4 * (self.n_queries + self.n_keys) * (self._head.spec.head_size + 1) + 4 * self.n_queries
+
     def weights(self, rows: slice, cols: slice) -> torch.Tensor:
         """Exact attention weights [N, M] in float32; masked cells are 0."""
         return self.to_weights(self.exponents(rows, cols))

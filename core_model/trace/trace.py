@@ -24,8 +24,8 @@ from core_model.trace.scores import HeadScores
 from core_model.trace.tap import CollectingTap
 from core_model.trace.views import checked_range, pool
 
-_KEPT_HEADS = 64
-"""How many heads' row normalisers and scaled queries stay ready; the oldest go first."""
+_KEPT_BYTES = 1 << 28
+"""What the normalisers, scaled queries and keys of the heads last asked for may take; the oldest go first."""
 
 
 def run_trace(
@@ -193,7 +193,7 @@ class Trace:
         key = (site, layer, head)
         if key not in self._scores:
             self._scores[key] = HeadScores(self._heads[site, layer], head)
-            if len(self._scores) > _KEPT_HEADS:
+            while len(self._scores) > 1 and sum(kept.n_bytes for kept in self._scores.values()) > _KEPT_BYTES:
                 self._scores.popitem(last=False)
         self._scores.move_to_end(key)
         return self._scores[key]
