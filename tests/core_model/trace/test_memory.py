@@ -1,5 +1,7 @@
 """A long input is never turned into its matrix: the largest tensor made is counted while every view is asked for."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -39,6 +41,15 @@ def test_neither_pass_nor_views_hold_a_matrix(kind):
         trace.cell("decoder.self", 0, 0, N_TOKENS - 1, 17)
     assert N_TOKENS**2 > 4 * BLOCK
     assert watch.largest <= BLOCK
+
+
+def test_what_makes_heads_quick_is_let_go_when_many_were_asked_for(monkeypatch):
+    trace = run_trace(models.make(models.decoder_only(n_layers=1)), Inputs(ids=[1] * 100))
+    monkeypatch.setattr("core_model.trace.trace._KEPT_BYTES", 2 * trace.head("decoder.self", 0, 0).n_bytes)
+    first, second, third = (weakref.ref(trace.head("decoder.self", 0, head)) for head in range(3))
+    assert first() is None
+    assert second() is trace.head("decoder.self", 0, 1)
+    assert third() is trace.head("decoder.self", 0, 2)
 
 
 def test_the_whole_matrix_is_made_when_it_is_asked_for():
