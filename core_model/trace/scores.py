@@ -15,7 +15,7 @@ import torch
 
 from core_model.cancel import CancelToken
 from core_model.nn import masks
-from core_model.nn.attention import HeadInputs, scores, visible_block
+from core_model.nn.attention import HeadInputs, normalize, scores, visible_block
 
 _NORMALISER_SCORES = 1 << 22
 """Scores held at once while row normalisers are computed: 16 MiB."""
@@ -43,7 +43,23 @@ class HeadScores:
 
     def weights(self, rows: slice, cols: slice) -> torch.Tensor:
         """Exact attention weights [N, M] in float32; masked cells are 0."""
+        if cols == slice(0, self.n_keys):
+            return self._whole_rows(rows)
         return self.to_weights(self.exponents(rows, cols))
+
+    def _whole_rows(self, rows: slice) -> torch.Tensor:
+        """Weights of rows over all keys, each normalised by its own scores.
+
+        A rounded log-sum-exp costs precision where scores are large: 2e-5 in a weight at scores of 100.
+        """
+        key_M = torch.arange(self.n_keys, device=self._head.q_BHND.device)
+        weights_NM = torch.empty(rows.stop - rows.start, self.n_keys, device=key_M.device)
+        n_rows = max(16, _NORMALISER_SCORES // self.n_keys)
+        for start in range(rows.start, rows.stop, n_rows):
+            block = slice(start, min(start + n_rows, rows.stop))
+            s_BHNM = scores(self._head, block, key_M)
+            weights_NM[start - rows.start : block.stop - rows.start] = normalize(s_BHNM, self._head)[0, 0]
+        return weights_NM
 
     def sample(self, rows: slice, cols: slice, cancel: CancelToken | None = None) -> torch.Tensor:
         """The same for slices that step over cells, without waiting for the normalisers of the rows between."""
