@@ -129,19 +129,26 @@ class RotaryPositions:
     """Queries and keys rotated by an angle that grows with the position (Su et al. 2021, eq. 15).
 
     The first `n_rotated` dimensions of a head turn. `halves` pairs dimension i with i + n_rotated/2 (Llama);
-    `interleaved` pairs 2i with 2i + 1 (GPT-J, the paper).
+    `interleaved` pairs 2i with 2i + 1 (GPT-J, the paper). `frequencies`, in radians a position, one a pair, are used
+    instead of those of `base` where a model was trained with other ones, such as rounded to float16 (ESM-2).
     """
 
     n_rotated: int
     base: float = 10000.0
     layout: Literal["halves", "interleaved"] = "halves"
     scaling: RotaryScaling | None = None
+    frequencies: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         _require_counts(self, 2, "n_rotated")
         _require_positive(self, "base")
         if self.n_rotated % 2:
             raise ConfigError(f"n_rotated is {self.n_rotated}: rotary positions turn pairs, so it must be even")
+        if self.frequencies and (2 * len(self.frequencies) != self.n_rotated or self.scaling is not None):
+            raise ConfigError(
+                f"frequencies has {len(self.frequencies)} numbers: {self.n_rotated} rotated dimensions need "
+                f"{self.n_rotated // 2}, and no scaling"
+            )
         if self.scaling is not None and self.scaling.kind == "longrope":
             for name, factors in (
                 ("short_factors", self.scaling.short_factors),

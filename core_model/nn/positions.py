@@ -35,6 +35,8 @@ def sinusoidal_table(spec: SinusoidalPositions, position_N: torch.Tensor, d_mode
 
 def rotary_frequencies(spec: RotaryPositions, length: int) -> tuple[torch.Tensor, float]:
     """Radians a position for each pair [R/2], and the factor on cos and sin, for an input of `length` tokens."""
+    if spec.frequencies:
+        return torch.tensor(spec.frequencies, dtype=torch.float64), 1.0
     plain = spec.base ** -(torch.arange(0, spec.n_rotated, 2, dtype=torch.float64) / spec.n_rotated)
     scaling = spec.scaling
     if scaling is None:
