@@ -90,6 +90,7 @@ def _read_family(
         _shapes(store),
         architecture=reading.architecture,
         differ=lambda first, second: _values_differ(store, first, second),
+        values=lambda name: store.read(name).ravel().tolist(),
     )
     stated = family.renamed(document or {})
     known = _with_assumed(family, _with_sizes(family, weights, stated), assume)
@@ -99,7 +100,7 @@ def _read_family(
             f"read from weights; put config.json beside it or give n_heads ({heads})"
         )
     keys = read_keys(known, family.keys)
-    _require_plausible_layers(family, getattr(keys, family.places["n_layers"]), len(store.entries))
+    _require_plausible_layers(family, keys, len(store.entries))
     config = family.read(keys, weights)
     reading = replace(
         reading,
@@ -114,13 +115,17 @@ def _read_family(
     return _matched(reading, family.names, config, weights, store)
 
 
-def _require_plausible_layers(family: Family, n_layers: int, n_tensors: int) -> None:
+def _require_plausible_layers(family: Family, keys: Any, n_tensors: int) -> None:
     """Refuse a number of layers that the file cannot hold, before a list of that length is made."""
-    place = f"{family.places['n_layers']} is {shown(n_layers)} in config.json"
-    if n_layers > MAX_LAYERS:
-        raise ConfigError(f"{place}: at most {MAX_LAYERS} layers are read")
-    if n_layers > n_tensors:
-        raise ConfigError(f"{place}: the file holds only {counted(n_tensors, 'tensor')}, fewer than one a layer")
+    for key in (family.places["n_layers"], *family.layer_counts):
+        n_layers = getattr(keys, key)
+        if n_layers is None:
+            continue
+        place = f"{key} is {shown(n_layers)} in config.json"
+        if n_layers > MAX_LAYERS:
+            raise ConfigError(f"{place}: at most {MAX_LAYERS} layers are read")
+        if n_layers > n_tensors and (key in family.layer_counts or not family.shares_layers):
+            raise ConfigError(f"{place}: the file holds only {counted(n_tensors, 'tensor')}, fewer than one a layer")
 
 
 def _matched(reading: Reading, table: NameTable, config: ModelConfig, weights: Weights, store: TensorStore) -> Reading:

@@ -89,7 +89,8 @@ class Family:
     `places` names, for each fact people ask about, its key. `architectures` maps transformers' classes to the task of
     their head. `aliases` are other names that a config.json may have for a key, and the key. `markers` are patterns of
     names that, all found, tell the family of a file without a config, where its shapes `fit` as well.
-    `tied_by_default` is what a config without tie_word_embeddings means.
+    `tied_by_default` is what a config without tie_word_embeddings means. `layer_counts` are further keys that say how
+    many layers, each with weights of its own, a file must hold; `shares_layers` where the layers run may be more.
     """
 
     key: str
@@ -106,6 +107,8 @@ class Family:
     markers: tuple[str, ...] = ()
     fit: Callable[[Weights], bool] = field(default=lambda weights: True)
     tied_by_default: bool = True
+    layer_counts: tuple[str, ...] = ()
+    shares_layers: bool = False
 
     def architecture_for(self, task: str | None) -> str:
         """The class of transformers whose head has a task; None: no head. ConfigError when the family has none such."""
@@ -125,7 +128,7 @@ class Weights:
     """The tensors of a file under the names a family's table uses, and the questions reading a config may ask of them.
 
     `stored` maps table names to names in the file; names that say the same as another are in `doubles`. `prefix` is
-    what was taken off. `differ` compares the values of two tensors of the file.
+    what was taken off. `differ` compares the values of two tensors of the file, `values` reads those of one.
     """
 
     shapes: Mapping[str, Shape]
@@ -134,6 +137,7 @@ class Weights:
     architecture: str | None = None
     prefix: str = ""
     differ: Callable[[str, str], bool] = field(default=lambda first, second: False)
+    values: Callable[[str], Sequence[float]] = field(default=lambda name: ())
 
     def __contains__(self, name: str) -> bool:
         return name in self.shapes
@@ -173,6 +177,7 @@ def weights_of(
     *,
     architecture: str | None = None,
     differ: Callable[[str, str], bool] | None = None,
+    values: Callable[[str], Sequence[float]] | None = None,
 ) -> Weights:
     """A file's tensors under the names of a table: wrappers and prefixes off, old spellings replaced."""
     stored: dict[str, str] = {}
@@ -192,6 +197,7 @@ def weights_of(
         architecture=architecture,
         prefix=prefix,
         differ=differ or (lambda first, second: False),
+        values=values or (lambda name: ()),
     )
 
 
