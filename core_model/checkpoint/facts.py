@@ -79,7 +79,7 @@ def native_facts(config: ModelConfig) -> tuple[Fact, ...]:
 def positions_name(config: ModelConfig) -> str:
     """How the output stack knows order, in words."""
     stack = config.output_stack
-    position = stack.position or stack.layers[0].attention.position
+    position = stack.position or next(filter(None, (layer.attention.position for layer in stack.layers)), None)
     return "none" if position is None else _POSITION_NAMES[type(position)]
 
 

@@ -18,6 +18,8 @@ _SIGNS = (
     ".weight_scale_inv",
     ".weight_format",
     ".input_scale",
+    "_proj_blocks",
+    "_proj_scales",
 )
 
 

@@ -10,7 +10,7 @@ from core_model.checkpoint.families.conversion import Joined, Stacked
 from core_model.checkpoint.families.family import NameTable, Row, row
 from core_model.checkpoint.families.llama_like import layer_rows, name_table
 from core_model.checkpoint.wording import shown
-from core_model.config import ExpertsSpec, LayerSpec, ModelConfig
+from core_model.config import ExpertsSpec, FeedForwardSpec, ModelConfig
 from core_model.errors import ConfigError
 
 MAX_EXPERTS = 100_000
@@ -37,9 +37,12 @@ def read_experts(keys: ActiveExperts, key: str, **others: Any) -> ExpertsSpec:
     return ExpertsSpec(n_experts=n_experts, n_active=n_active, **others)
 
 
-def layer_with_experts(config: ModelConfig) -> LayerSpec | None:
-    """The first layer that is a mixture of experts."""
-    return next((layer for layer in config.output_stack.layers if layer.feed_forward.experts), None)
+def mixture(config: ModelConfig) -> tuple[FeedForwardSpec, ExpertsSpec]:
+    """The first feed-forward of a config that is a mixture of experts; ConfigError when there is none to write."""
+    for layer in config.output_stack.layers:
+        if layer.feed_forward.experts is not None:
+            return layer.feed_forward, layer.feed_forward.experts
+    raise ConfigError("feed_forward.experts is None in every layer: this family is for mixtures of experts")
 
 
 def expert_table(
@@ -52,9 +55,8 @@ def expert_table(
     experts = "decoder.layers.{i}.feed_forward.experts"
 
     def one_by_one(config: ModelConfig) -> list[Row]:
-        layer = layer_with_experts(config)
-        spec = layer.feed_forward.experts if layer else None
-        indices = range(spec.n_experts if spec else 0)
+        every = [layer.feed_forward.experts for layer in config.output_stack.layers]
+        indices = range(next((spec.n_experts for spec in every if spec), 0))
         return [
             Row(
                 theirs=tuple(f"layers.{{i}}.{block}.experts.{e}.{theirs}.weight" for e in indices),
@@ -68,10 +70,7 @@ def expert_table(
         both = (f"{experts}.gate.weight", f"{experts}.input.weight")
         return [
             row(f"layers.{{i}}.{block}.experts.gate_up_proj", *both, conversion=Joined(axis=1)),
-            row(
-                f"layers.{{i}}.{block}.experts.down_proj",
-                f"{experts}.output.weight",
-            ),
+            row(f"layers.{{i}}.{block}.experts.down_proj", f"{experts}.output.weight"),
         ]
 
     router = layer_rows({f"{block}.gate.weight": "feed_forward.router.weight"})

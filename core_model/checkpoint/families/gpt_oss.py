@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import Joined
 from core_model.checkpoint.families.decoders import architectures
-from core_model.checkpoint.families.experts import read_experts
+from core_model.checkpoint.families.experts import mixture, read_experts
 from core_model.checkpoint.families.family import Row, row
 from core_model.checkpoint.families.fields import Count, Positive
 from core_model.checkpoint.families.llama_like import (
@@ -63,24 +63,23 @@ def _read(keys: GptOssKeys) -> StackConfig:
         raise ConfigError(f"swiglu_alpha is {keys.swiglu_alpha} in config.json: only {_SIGMOID_GAIN} is known")
     bias = keys.attention_bias
     experts = read_experts(keys, "num_local_experts", renormalize=True, router_bias=True)
-    mixture = feed_forward(
+    gated = feed_forward(
         keys, activation="gelu_sigmoid", bias=True, clip=keys.swiglu_limit, unit_offset=True, experts=experts
     )
     attends = attention(keys, qkv_bias=bias, output_bias=bias, position=rotary(keys, base=_BASE), sinks=True)
     windows = layer_windows(keys, keys.layer_types, keys.sliding_window, lambda i: i % 2 == 0)
-    return stack(keys, windowed(pre_norm(attends, mixture, keys.norm), windows), keys.norm)
+    return stack(keys, windowed(pre_norm(attends, gated, keys.norm), windows), keys.norm)
 
 
 def _write(config: ModelConfig) -> GptOssKeys:
-    layer = config.output_stack.layers[0]
-    experts = layer.feed_forward.experts
+    spec, experts = mixture(config)
     return GptOssKeys(
         **{**rms_keys(config), "hidden_act": "silu"},  # not what is computed, but what the library expects
         **window_keys(config),
-        attention_bias=layer.attention.output_bias,
-        num_local_experts=experts.n_experts if experts else 1,
-        num_experts_per_tok=experts.n_active if experts else 1,
-        swiglu_limit=layer.feed_forward.clip or 7.0,
+        attention_bias=config.output_stack.layers[0].attention.output_bias,
+        num_local_experts=experts.n_experts,
+        num_experts_per_tok=experts.n_active,
+        swiglu_limit=spec.clip or 7.0,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.decoders import architectures
-from core_model.checkpoint.families.experts import expert_table, layer_with_experts, read_experts
+from core_model.checkpoint.families.experts import expert_table, mixture, read_experts
 from core_model.checkpoint.families.fields import Count, Positive
 from core_model.checkpoint.families.llama_like import (
     ATTENTION,
@@ -43,13 +43,12 @@ def _read(keys: MixtralKeys) -> StackConfig:
 
 
 def _write(config: ModelConfig) -> MixtralKeys:
-    mixture = layer_with_experts(config)
-    experts = mixture.feed_forward.experts if mixture else None
+    _, experts = mixture(config)
     return MixtralKeys(
         **rms_keys(config),
         sliding_window=config.output_stack.layers[0].attention.mask.window,
-        num_local_experts=experts.n_experts if experts else 1,
-        num_experts_per_tok=experts.n_active if experts else 1,
+        num_local_experts=experts.n_experts,
+        num_experts_per_tok=experts.n_active,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core_model.checkpoint.families.decoders import architectures
-from core_model.checkpoint.families.experts import expert_table, layer_with_experts, read_experts
+from core_model.checkpoint.families.experts import expert_table, mixture, read_experts
 from core_model.checkpoint.families.fields import Count, CountOrNone
 from core_model.checkpoint.families.llama_like import (
     ATTENTION,
@@ -30,7 +30,7 @@ from core_model.config import LayerSpec, ModelConfig, StackConfig
 class QwenMoeKeys(QwenKeys):
     """The keys about experts. Layers in mlp_only_layers, and all but every decoder_sparse_step-th, have none."""
 
-    num_experts: CountOrNone
+    num_experts: Count
     num_experts_per_tok: Count
     moe_intermediate_size: Count
     norm_topk_prob: bool = False
@@ -39,8 +39,7 @@ class QwenMoeKeys(QwenKeys):
 
     def has_experts(self, layer: int) -> bool:
         """Whether a layer is a mixture of experts."""
-        is_left_out = layer in (self.mlp_only_layers or ())
-        return self.num_experts > 0 and not is_left_out and (layer + 1) % self.decoder_sparse_step == 0
+        return layer not in (self.mlp_only_layers or ()) and (layer + 1) % self.decoder_sparse_step == 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,7 @@ class Qwen2MoeKeys(QwenMoeKeys):
     """The keys of config.json that decide what is computed."""
 
     num_key_value_heads: Count | None = 16
-    num_experts: CountOrNone = 60
+    num_experts: Count = 60
     num_experts_per_tok: Count = 4
     moe_intermediate_size: Count = 1408
     shared_expert_intermediate_size: Count = 5632
@@ -57,30 +56,26 @@ class Qwen2MoeKeys(QwenMoeKeys):
 
 def with_experts(keys: QwenMoeKeys, layers: Iterable[LayerSpec], *, d_shared: int = 0) -> tuple[LayerSpec, ...]:
     """The layers, those that have experts with them."""
-    if not keys.num_experts:
-        return tuple(layers)
     experts = read_experts(keys, "num_experts", renormalize=keys.norm_topk_prob, d_shared=d_shared)
-    mixture = feed_forward(keys, d_hidden=keys.moe_intermediate_size, experts=experts)
+    routed = feed_forward(keys, d_hidden=keys.moe_intermediate_size, experts=experts)
     return tuple(
-        replace(layer, feed_forward=mixture) if keys.has_experts(i) else layer for i, layer in enumerate(layers)
+        replace(layer, feed_forward=routed) if keys.has_experts(i) else layer for i, layer in enumerate(layers)
     )
 
 
 def moe_keys(config: ModelConfig) -> dict[str, Any]:
     """The `QwenMoeKeys` of a config, by name."""
-    mixture = layer_with_experts(config)
-    spec = mixture.feed_forward if mixture else None
-    experts = spec.experts if spec else None
-    dense = {i: layer for i, layer in enumerate(config.output_stack.layers) if layer.feed_forward.experts is None}
-    widths = [layer.feed_forward.d_hidden for layer in dense.values()]
+    spec, experts = mixture(config)
+    every = [layer.feed_forward for layer in config.output_stack.layers]
+    dense = [i for i, other in enumerate(every) if other.experts is None]
     return {
         **qwen_keys(config),
-        **({"intermediate_size": widths[0]} if widths else {}),
-        "num_experts": experts.n_experts if experts else 0,
-        "num_experts_per_tok": experts.n_active if experts else 1,
-        "moe_intermediate_size": spec.d_hidden if spec else 1,
-        "norm_topk_prob": bool(experts and experts.renormalize),
-        "mlp_only_layers": list(dense),
+        "intermediate_size": every[dense[0]].d_hidden if dense else spec.d_hidden,
+        "num_experts": experts.n_experts,
+        "num_experts_per_tok": experts.n_active,
+        "moe_intermediate_size": spec.d_hidden,
+        "norm_topk_prob": experts.renormalize,
+        "mlp_only_layers": dense,
     }
 
 
@@ -95,11 +90,10 @@ def _read(keys: Qwen2MoeKeys) -> StackConfig:
 
 
 def _write(config: ModelConfig) -> Qwen2MoeKeys:
-    mixture = layer_with_experts(config)
-    experts = mixture.feed_forward.experts if mixture else None
+    _, experts = mixture(config)
     return Qwen2MoeKeys(
         **moe_keys(config),
-        shared_expert_intermediate_size=(experts.d_shared if experts else 0) or 1,
+        shared_expert_intermediate_size=experts.d_shared or 1,
         qkv_bias=config.output_stack.layers[0].attention.query_bias,
     )
 

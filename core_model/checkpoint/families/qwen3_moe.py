@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.decoders import architectures
-from core_model.checkpoint.families.fields import Count, CountOrNone
+from core_model.checkpoint.families.fields import Count
 from core_model.checkpoint.families.llama_like import EVERY_TASK, family, feed_forward, pre_norm, stack
 from core_model.checkpoint.families.qwen2_moe import NAMES, QwenMoeKeys, moe_keys, with_experts
 from core_model.checkpoint.families.qwen3 import normed_attention
@@ -17,7 +17,7 @@ class Qwen3MoeKeys(QwenMoeKeys):
     """The keys of config.json that decide what is computed."""
 
     num_key_value_heads: Count | None = 4
-    num_experts: CountOrNone = 128
+    num_experts: Count = 128
     num_experts_per_tok: Count = 8
     moe_intermediate_size: Count = 768
     attention_bias: bool = False

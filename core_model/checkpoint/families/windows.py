@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from core_model.checkpoint.families.llama_like import LlamaLikeKeys
 from core_model.checkpoint.wording import shown
 from core_model.config import LayerSpec, ModelConfig
 from core_model.errors import ConfigError
@@ -14,8 +13,15 @@ from core_model.errors import ConfigError
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 
 
+class LayerCount(Protocol):
+    """Keys that say how many layers there are."""
+
+    @property
+    def num_hidden_layers(self) -> int: ...
+
+
 def layer_windows(
-    keys: LlamaLikeKeys, kinds: list[str] | None, window: int | None, is_windowed: Callable[[int], bool]
+    keys: LayerCount, kinds: list[str] | None, window: int | None, is_windowed: Callable[[int], bool]
 ) -> tuple[int | None, ...]:
     """The window of each layer, None where it sees all: as `kinds` (layer_types) says, else where `is_windowed`."""
     n_layers = keys.num_hidden_layers
@@ -28,7 +34,7 @@ def layer_windows(
             f"layer_types has {shown(repr(unknown[0]))} in config.json: expected {_FULL} or {_SLIDING} for each layer"
         )
     if _SLIDING in kinds and not window:
-        raise ConfigError(f"sliding_window is {window} in config.json: layers of the kind {_SLIDING} need one")
+        raise ConfigError(f"layer_types has {_SLIDING} in config.json: a sliding_window, and in use, is needed for it")
     return tuple(window if kind == _SLIDING else None for kind in kinds)
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from core_model.checkpoint import open_checkpoint
@@ -43,6 +45,7 @@ LONGROPE = {
 }
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "rope_theta": 500.0}
 ALTERNATING = ["full_attention", "sliding_attention", "full_attention"]
+WINDOWED_FIRST = ["sliding_attention", "full_attention", "sliding_attention"]
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mistral": ("mistral", {**WIDE, "sliding_window": 4}),
@@ -178,17 +181,231 @@ def test_attention_and_logits_agree_with_the_reference_both_ways(case: str, tmp_
     model_type, settings = CASES[case]
     model = made(model_type, settings)
     output = reference(model)
-    folder = saved(model, tmp_path / "theirs")
-    assert_agrees(folder, output, "decoder")
-    with open_checkpoint(folder) as checkpoint:
+    assert_agrees(saved(model, tmp_path / "theirs"), output, "decoder")
+    assert_written_back(tmp_path, model_type, type(model), logits_of(output))
+
+
+def assert_written_back(tmp_path: Path, model_type: str, model_class: Any, want: np.ndarray) -> None:
+    """What we save of the folder "theirs", the library opens as the same class and computes the same."""
+    with open_checkpoint(tmp_path / "theirs") as checkpoint:
         assert checkpoint.info.family == model_type
         save_as_family(tmp_path / "ours", checkpoint.load_model(), model_type)
         config = checkpoint.config
-    written, report = AutoModelForCausalLM.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    written, report = model_class.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
-    want = logits_of(output)
-    np.testing.assert_allclose(
-        logits_of(reference(written)), want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0
-    )
+    limit = OUTPUT_LIMIT * max(1.0, float(want.std()))
+    np.testing.assert_allclose(logits_of(reference(written)), want, atol=limit, rtol=0)
     with open_checkpoint(tmp_path / "ours") as checkpoint:
         assert checkpoint.config == config
+
+
+def edited(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """The folder with its config.json changed."""
+    document = json.loads((folder / "config.json").read_text())
+    change(document)
+    (folder / "config.json").write_text(json.dumps(document))
+    return folder
+
+
+def without(*keys: str, **others: Any) -> Callable[[dict[str, Any]], None]:
+    """Takes keys out of a config.json and puts others in."""
+
+    def change(document: dict[str, Any]) -> None:
+        for key in keys:
+            del document[key]
+        document.update(others)
+
+    return change
+
+
+OLDER: dict[str, tuple[str, dict[str, Any], Callable[[dict[str, Any]], None]]] = {
+    "a window without layer_types": (
+        "qwen2",
+        {**SIZES, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2},
+        without("layer_types"),
+    ),
+    "windows of every other layer without layer_types": (
+        "qwen2_moe",
+        {**SIZES, **EXPERTS, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2},
+        without("layer_types"),
+    ),
+    "alternating windows without layer_types": ("gemma2", {**WIDE, "sliding_window": 4}, without("layer_types")),
+    "two rotary bases in keys of their own": (
+        "gemma3_text",
+        {
+            **WIDE,
+            "sliding_window": 4,
+            "layer_types": WINDOWED_FIRST,
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5000.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+            },
+        },
+        without(
+            "layer_types",
+            "rope_parameters",
+            rope_theta=5000.0,
+            rope_local_base_freq=50.0,
+            rope_scaling={"rope_type": "linear", "factor": 4.0},
+            sliding_window_pattern=2,
+        ),
+    ),
+    "two rotary bases that go without saying": (
+        "gemma3_text",
+        {**WIDE, "sliding_window": 4, "layer_types": WINDOWED_FIRST},
+        without("layer_types", "rope_parameters", sliding_window_pattern=2),
+    ),
+    "layers without positions by their interval": (
+        "smollm3",
+        {**WIDE, "no_rope_layer_interval": 2, "use_sliding_window": True, "sliding_window": 3},
+        without("no_rope_layers", "layer_types"),
+    ),
+    "the first name of longrope": (
+        "phi3",
+        {**SIZES, "rope_parameters": LONGROPE, "original_max_position_embeddings": 8},
+        without(
+            "rope_parameters",
+            rope_theta=10000.0,
+            rope_scaling={"type": "su", **{key: LONGROPE[key] for key in ("short_factor", "long_factor")}},
+        ),
+    ),
+    "a share of the head in a key of its own": (
+        "stablelm",
+        {**WIDER, "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.75}},
+        without("rope_parameters", rope_theta=500.0, partial_rotary_factor=0.75, rope_scaling=None),
+    ),
+    "half of the head": ("phi", WIDER, without("rope_parameters")),
+    "a quarter of the head": ("stablelm", WIDER, without("rope_parameters")),
+    "the rotary base of Mixtral": ("mixtral", {**WIDE, **LOCAL_EXPERTS}, without("rope_parameters")),
+    "the rotary base of Cohere": ("cohere", WIDE, without("rope_parameters")),
+    "the positions of gpt-oss": (
+        "gpt_oss",
+        {**WIDE, **LOCAL_EXPERTS},
+        without("rope_parameters", "layer_types", "swiglu_alpha", "swiglu_limit"),
+    ),
+    "an activation Gemma's config says and does not mean": ("gemma", WIDE, without(hidden_act="gelu")),
+    "experts under another key": (
+        "mixtral",
+        {**WIDE, **LOCAL_EXPERTS},
+        without("num_local_experts", num_experts=LOCAL_EXPERTS["num_local_experts"]),
+    ),
+    "experts under the key of Qwen": (
+        "qwen3_moe",
+        {**WIDE, **EXPERTS},
+        without("num_local_experts", num_experts=EXPERTS["num_experts"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OLDER)
+def test_the_older_config_dialect_means_the_same(case: str, tmp_path: Path) -> None:
+    model_type, settings, change = OLDER[case]
+    model = made(model_type, settings)
+    assert_agrees(edited(saved(model, tmp_path), change), reference(model), "decoder")
+
+
+@pytest.mark.parametrize("model_type", ["mixtral", "qwen2_moe", "qwen3_moe"])
+def test_experts_stored_all_in_one_tensor_agree_with_the_reference(model_type: str, tmp_path: Path) -> None:
+    model = made(model_type, {**WIDE, **(LOCAL_EXPERTS if model_type == "mixtral" else EXPERTS)})
+    model.save_pretrained(tmp_path, save_original_format=False)
+    with open_checkpoint(tmp_path) as checkpoint:
+        assert "model.layers.0.mlp.experts.gate_up_proj" in checkpoint.tensors
+    assert_agrees(tmp_path, reference(model), "decoder")
+
+
+@pytest.mark.parametrize(
+    ("model_type", "class_name"),
+    [
+        ("llama", "LlamaForTokenClassification"),
+        ("llama", "LlamaForQuestionAnswering"),
+        ("mistral", "MistralForQuestionAnswering"),
+        ("qwen2", "Qwen2ForSequenceClassification"),
+        ("qwen3", "Qwen3Model"),
+        ("gemma2", "Gemma2ForSequenceClassification"),
+        ("gemma3_text", "Gemma3TextForSequenceClassification"),
+        ("phi", "PhiForTokenClassification"),
+        ("phi", "PhiModel"),
+        ("olmo", "OlmoForSequenceClassification"),
+        ("smollm3", "SmolLM3ForQuestionAnswering"),
+        ("cohere", "CohereModel"),
+        ("granite", "GraniteModel"),
+    ],
+)
+def test_other_heads_agree_with_the_reference_both_ways(model_type: str, class_name: str, tmp_path: Path) -> None:
+    model_class = getattr(transformers, class_name)
+    config = AutoConfig.for_model(model_type, **WIDER, num_labels=3)
+    model = seeded(model_class(config))
+    output = reference(model)
+    assert_agrees(saved(model, tmp_path / "theirs"), output, "decoder")
+    assert_written_back(tmp_path, model_type, model_class, logits_of(output))
+
+
+@pytest.mark.parametrize(
+    ("case", "key", "value"),
+    [
+        ("mistral", "num_key_value_heads", 4),
+        ("mistral", "sliding_window", -1),
+        ("mistral", "hidden_act", "swish2"),
+        ("mixtral", "num_experts_per_tok", 6),
+        ("mixtral", "num_local_experts", 10**9),
+        ("qwen2", "layer_types", ["full_attention"]),
+        ("qwen2", "layer_types", ["full_attention", "chunked_attention", "full_attention"]),
+        ("qwen2", "layer_types", ALTERNATING),
+        ("qwen2", "num_attention_heads", 7),
+        ("qwen3", "rms_norm_eps", 0),
+        ("qwen2_moe", "num_experts", 10**9),
+        ("gemma", "use_bidirectional_attention", True),
+        ("gemma2", "query_pre_attn_scalar", 0),
+        ("phi", "partial_rotary_factor", 0.5),
+        ("phi", "partial_rotary_factor", 1e308),
+        ("phi3 beyond its length", "short_factor", [1.0]),
+        ("olmo", "clip_qkv", -1.0),
+        ("smollm3", "no_rope_layers", [1]),
+        ("stablelm parallel", "num_attention_heads", 10**8),
+        ("cohere", "logit_scale", "large"),
+        ("granite", "logits_scaling", 0.0),
+        ("gpt_oss", "swiglu_alpha", 1.5),
+    ],
+)
+def test_what_a_family_cannot_say_is_refused_by_the_key(case: str, key: str, value: Any, tmp_path: Path) -> None:
+    model_type, settings = CASES[case]
+
+    def change(document: dict[str, Any]) -> None:
+        rope = document["rope_parameters"]
+        (rope if key in rope else document)[key] = value
+        if key == "num_attention_heads":
+            document["hidden_size"] = 12 * value if case != "qwen2" else 36
+
+    folder = edited(saved(made(model_type, settings), tmp_path), change)
+    with open_checkpoint(folder) as checkpoint:
+        assert checkpoint.info.refusal is not None and key in checkpoint.info.refusal, checkpoint.info.refusal
+        assert len(checkpoint.tensors) > 0
+        with pytest.raises(CoreError, match=key):
+            checkpoint.load_model()
+
+
+def test_quantised_experts_are_named_as_such(tmp_path: Path) -> None:
+    folder = saved(made(*CASES["gpt_oss"]), tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    name = "model.layers.0.mlp.experts.down_proj"
+    del tensors[name]
+    blocks = {f"{name}_blocks": torch.zeros(5, 36, 2, 8, dtype=torch.uint8), f"{name}_scales": torch.zeros(5, 36, 2)}
+    save_file({**tensors, **blocks}, folder / "model.safetensors")
+    edited(folder, without(quantization_config={"quant_method": "mxfp4"}))
+    with open_checkpoint(folder) as checkpoint:
+        assert f"{name}_blocks" in checkpoint.tensors
+        with pytest.raises(CoreError, match=r"quantised by mxfp4 .*down_proj_"):
+            checkpoint.load_model()
+
+
+def test_a_model_whose_first_layer_has_no_positions_is_still_said_to_be_rotary(tmp_path: Path) -> None:
+    with open_checkpoint(saved(made(*CASES["smollm3 windowed"]), tmp_path)) as checkpoint:
+        assert checkpoint.config is not None and checkpoint.config.output_stack.layers[0].attention.position is None
+        assert {fact.name: fact.value for fact in checkpoint.info.facts}["positions"] == "rotary"
+
+
+def test_a_model_without_experts_is_not_written_as_a_mixture_of_them(tmp_path: Path) -> None:
+    with open_checkpoint(saved(made("qwen2", SIZES), tmp_path / "theirs")) as checkpoint:
+        model = checkpoint.load_model()
+    with pytest.raises(CoreError, match="experts"):
+        save_as_family(tmp_path / "ours", model, "qwen2_moe")
