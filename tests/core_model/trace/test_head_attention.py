@@ -18,7 +18,10 @@ from tests.core_model.attention_cases import SITE, AttentionCase, attention_case
 
 
 def pooled(matrix: np.ndarray, size: tuple[int, int], reduce: Reduce) -> np.ndarray:
-    """Each pixel the maximum or mean of ceil(n / size) rows and columns; fewer at the far edges."""
+    """Each pixel the maximum, the mean or the first of ceil(n / size) rows and columns; fewer at the far edges."""
+    if reduce == "sample":
+        down, across = (-(-n // pixels) for n, pixels in zip(matrix.shape, size, strict=True))
+        return matrix[::down, ::across]
     combine = np.maximum if reduce == "max" else np.add
     picture, n_cells = matrix.astype(np.float64), np.ones(matrix.shape)
     for axis in (0, 1):
@@ -89,7 +92,7 @@ def test_any_tile_is_the_slice_of_the_matrix(case: AttentionCase, data: st.DataO
 
 
 @settings(max_examples=300)
-@given(case=attention_cases(), data=st.data(), reduce=st.sampled_from(["max", "mean"]))
+@given(case=attention_cases(), data=st.data(), reduce=st.sampled_from(["max", "mean", "sample"]))
 def test_a_pooled_view_is_the_matrix_pooled(case: AttentionCase, data: st.DataObject, reduce: Reduce):
     trace, head = case.trace(), a_head(data, case)
     whole = trace.attention(SITE, 0, head)
@@ -98,8 +101,10 @@ def test_a_pooled_view_is_the_matrix_pooled(case: AttentionCase, data: st.DataOb
     view = trace.view(SITE, 0, head, rows, cols, size, reduce)
     part = slice(*rows), slice(*cols)
     np.testing.assert_allclose(view.values, pooled(whole[part], size, reduce), atol=1e-6, rtol=1e-5)
-    all_hidden = pooled(~case.dense.visible_BNM[0].numpy()[part] * 1.0, size, "mean") == 1
-    assert np.array_equal(view.masked, all_hidden)
+    share_hidden = pooled(
+        ~case.dense.visible_BNM[0].numpy()[part] * 1.0, size, "sample" if reduce == "sample" else "mean"
+    )
+    assert np.array_equal(view.masked, share_hidden == 1)
     assert view.exact == (view.shape == whole[part].shape)
     assert view.reduce == reduce
 
@@ -145,7 +150,7 @@ def long_trace(spec: AttentionSpec, n_tokens: int) -> Trace:
     return Trace({(SITE, 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
 
 
-@pytest.mark.parametrize("reduce", ["max", "mean"])
+@pytest.mark.parametrize("reduce", ["max", "mean", "sample"])
 @pytest.mark.parametrize("size", [(1024, 1024), (200, 333), (7, 11), (2, 1), (1300, 2), (1, 1300)])
 @pytest.mark.parametrize(
     "options",
