@@ -71,7 +71,7 @@ def _note(view: HeatmapView) -> str:
     height, width = (
         -(-(stop - start) // n) for (start, stop), n in zip((view.rows, view.cols), view.shape, strict=True)
     )
-    word = {"max": "maximum", "mean": "mean"}[view.reduce]
+    word = {"max": "maximum", "mean": "mean", "sample": "one"}[view.reduce]
     return f"{word} of up to {height} x {width} cells a pixel; zoom in for exact cells"
 
 

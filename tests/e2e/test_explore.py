@@ -47,7 +47,9 @@ def picture(explorer: Explorer) -> HeatmapPicture:
 
 def part(explorer: Explorer, kind: type[Widget]) -> Widget:
     """A part of the matrix panel."""
-    return explorer.window.host("matrix").findChild(kind)
+    found = explorer.window.host("matrix").findChild(kind)
+    assert found is not None
+    return found
 
 
 def fields(window: MainWindow) -> list[TextField]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget, QMenu
 from pytestqt.qtbot import QtBot
 
 from core_model.cancel import CancelToken, Progress
@@ -51,6 +51,15 @@ def titles(window: MainWindow) -> list[str]:
     return [action.text() for action in window.menuBar().actions()]
 
 
+def open_palette(window: MainWindow) -> tuple[CommandPalette, QLineEdit]:
+    window.show_palette()
+    palette = window.findChild(CommandPalette)
+    assert palette is not None
+    search = palette.findChild(QLineEdit)
+    assert search is not None
+    return palette, search
+
+
 def test_every_shortcut_belongs_to_one_command() -> None:
     keys = [key for row in COMMANDS if row.shortcut for key in row.shortcut.split("|")]
     assert sorted(keys) == sorted(set(keys))
@@ -66,14 +75,16 @@ def test_menus_stand_in_their_order_and_none_is_empty(launch: Launch) -> None:
     window = launch().window
     assert [title for title in MENUS if title in titles(window)] == titles(window)
     for action in window.menuBar().actions():
-        assert action.menu().actions()
+        menu = action.menu()
+        assert isinstance(menu, QMenu)
+        assert menu.actions()
 
 
 def test_the_palette_finds_a_command_by_its_letters_and_runs_it(launch: Launch, qtbot: QtBot) -> None:
     explorer = launch()
-    explorer.window.show_palette()
-    palette = explorer.window.findChild(CommandPalette)
-    search, found = palette.findChild(QLineEdit), palette.findChild(QListWidget)
+    palette, search = open_palette(explorer.window)
+    found = palette.findChild(QListWidget)
+    assert found is not None
     qtbot.keyClicks(search, "dark")
     assert found.item(0).text() == "Dark"
     qtbot.keyClick(search, Qt.Key.Key_Return)
@@ -82,9 +93,7 @@ def test_the_palette_finds_a_command_by_its_letters_and_runs_it(launch: Launch, 
 
 def test_the_palette_does_not_run_what_cannot_be_done_now(launch: Launch, qtbot: QtBot) -> None:
     explorer = launch()
-    explorer.window.show_palette()
-    palette = explorer.window.findChild(CommandPalette)
-    search = palette.findChild(QLineEdit)
+    palette, search = open_palette(explorer.window)
     qtbot.keyClicks(search, "next layer")
     qtbot.keyClick(search, Qt.Key.Key_Return)
     assert palette.isVisible()
@@ -205,6 +214,7 @@ def test_messages_are_kept_with_their_details(launch: Launch) -> None:
     explorer.store.settle(add_notice(Notice(severity="warning", text="Disk is full", details="47 bytes left")))
     explorer.window.toggle_panel("messages")
     messages = explorer.window.host("messages").findChild(QListWidget)
+    assert messages is not None
     assert messages.item(0).text() == "Disk is full"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 from PySide6.QtCore import QCoreApplication
@@ -14,10 +15,19 @@ from explorer.controller import Controller
 from explorer.state.app_state import AppState, InputText
 from explorer.state.moves import open_source, pick_head, set_display, set_inputs
 from explorer.state.outcome import Outcome, Problem
-from explorer.state.queries import AnyQuery, MatrixQuery, OpenQuery, TokensQuery, TraceQuery, heads_query, matrix_query
+from explorer.state.queries import (
+    AnyQuery,
+    LaneName,
+    MatrixQuery,
+    OpenQuery,
+    TokensQuery,
+    TraceQuery,
+    heads_query,
+    matrix_query,
+)
 from explorer.state.store import Store
 from explorer.workers.bridge import Bridge
-from explorer.workers.lane import Running
+from explorer.workers.lane import Lane, Running
 from tests.explorer.states import INPUTS, SOURCE, model_info, opened, tokens, trace_facts, traced_state
 
 
@@ -49,6 +59,10 @@ class FakeLane:
 
     def answer(self, slot: str, result: object) -> None:
         self.bridge.deliver(Outcome(slot=slot, query=self.asked.pop(slot), result=result))
+
+
+def _both(lane: FakeLane) -> dict[LaneName, Lane]:
+    return {"interactive": cast(Lane, lane), "io": cast(Lane, lane)}
 
 
 @dataclass
@@ -107,7 +121,7 @@ class Bench:
 def bench(qtbot: QtBot) -> Iterator[Bench]:
     store, bridge, matrix = Store(AppState(source=SOURCE, inputs=INPUTS)), Bridge(), Memory()
     lane = FakeLane(bridge)
-    controller = Controller(store, {"interactive": lane, "io": lane}, bridge)
+    controller = Controller(store, _both(lane), bridge)
     controller.present("matrix", matrix_query, matrix)
     controller.set_visible("matrix", True)
     yield Bench(store, lane, controller, matrix, qtbot)
@@ -279,7 +293,7 @@ def test_a_second_panel_waits_for_the_same_facts(bench: Bench) -> None:
 def test_a_state_that_is_known_already_asks_for_its_pictures_only_after_its_facts(qtbot: QtBot) -> None:
     store, bridge, matrix = Store(traced_state()), Bridge(), Memory()
     lane = FakeLane(bridge)
-    controller = Controller(store, {"interactive": lane, "io": lane}, bridge)
+    controller = Controller(store, _both(lane), bridge)
     controller.present("matrix", matrix_query, matrix)
     controller.set_visible("matrix", True)
     controller.start()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,8 +25,8 @@ def rows(sheet: FactSheet) -> dict[str, FactRow]:
 
 
 def cell(**changes: object) -> CellFacts:
-    facts = {"query": 2, "key": 1, "weight": 0.83123, "score": 4.2149, "rank": 1, "masked": False, "row_entropy": 0.5}
-    return CellFacts(**(facts | changes))
+    facts = CellFacts(query=2, key=1, weight=0.83123, score=4.2149, rank=1, masked=False, row_entropy=0.5)
+    return replace(facts, **changes)
 
 
 def inspector(facts: CellFacts | None) -> dict[str, FactRow]:

@@ -10,7 +10,7 @@ import pytest
 
 from core_model.cancel import CancelToken
 from core_model.errors import Cancelled, CheckpointError, TokenizerError
-from explorer.state.app_state import Cell, InputText, Source
+from explorer.state.app_state import Cell, InputText, Source, Span
 from explorer.state.queries import (
     HeadsQuery,
     InspectorQuery,
@@ -51,8 +51,8 @@ def trace_of(path: Path, inputs: InputText = TEXT) -> TraceQuery:
     return TraceQuery(source=Source(path=path), inputs=inputs)
 
 
-def matrix(trace: TraceQuery, *, size: int = 64, **part: tuple[int, int]) -> MatrixQuery:
-    return MatrixQuery(trace=trace, site="decoder.self", layer=0, head=1, size=(size, size), **part)
+def matrix(trace: TraceQuery, *, size: int = 64, rows: Span | None = None, cols: Span | None = None) -> MatrixQuery:
+    return MatrixQuery(trace=trace, site="decoder.self", layer=0, head=1, size=(size, size), rows=rows, cols=cols)
 
 
 @pytest.mark.parametrize(
