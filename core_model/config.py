@@ -1,9 +1,9 @@
 """What a transformer is made of, as inert frozen records.
 
-A `ModelConfig` holds one or two `StackConfig` (encoder, decoder); a stack holds its embedding, its absolute positions
-and one `LayerSpec` a layer, so any per-layer pattern is simply different records in the tuple. Records check
-themselves when made and raise `ConfigError` naming the field, the value and the limit. Nothing here knows torch,
-files, devices or seeds.
+A `ModelConfig` holds one or two `StackConfig` (encoder and decoder, or towers of text and vision); a stack holds its
+embedding, its absolute positions and one `LayerSpec` a layer, so any per-layer pattern is simply different records in
+the tuple. Records check themselves when made and raise `ConfigError` naming the field, the value and the limit. Nothing
+here knows torch, files, devices or seeds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from core_model.errors import ConfigError
 
 Activation: TypeAlias = Literal["relu", "gelu", "gelu_tanh", "gelu_sigmoid", "silu", "tanh", "relu_squared", "identity"]
-Pooling: TypeAlias = Literal["each", "first", "last", "mean"]
+Pooling: TypeAlias = Literal["each", "first", "last", "mean", "first_two", "mean_patches", "first_and_mean_patches"]
 
 
 def _require_counts(record: object, minimum: int, *names: str) -> None:
@@ -332,7 +332,7 @@ class FeedForwardSpec:
     """Two linear maps around an activation, applied to each position; `gated` multiplies by a third (Shazeer 2020).
 
     Of a gated one, `clip` bounds the gate from above and what it multiplies from both sides, and `unit_offset`
-    multiplies by 1 + input(x) (gpt-oss).
+    multiplies by 1 + input(x) (gpt-oss). A `d_hidden` of 0 means that the layer has none (a lone attention).
     """
 
     d_hidden: int
@@ -346,7 +346,7 @@ class FeedForwardSpec:
     experts: ExpertsSpec | None = None
 
     def __post_init__(self) -> None:
-        _require_counts(self, 1, "d_hidden")
+        _require_counts(self, 0, "d_hidden")
         _require_rate(self, "dropout")
         if self.clip is not None:
             _require_positive(self, "clip")
@@ -363,13 +363,17 @@ class FeedForwardSpec:
 class ResidualSpec:
     """How a sublayer f joins the residual stream x: total(x + scale * after(f(before(x)))).
 
-    pre-norm has `before`, post-norm (the article) `total`, sandwich `before` and `after`.
+    pre-norm has `before`, post-norm (the article) `total`, sandwich `before` and `after`. With `learned_scale` what f
+    gives is also multiplied by a learned factor a dimension (LayerScale, Touvron et al. 2021). Without `skip` it is not
+    added to x but takes its place.
     """
 
     before: NormSpec | None = None
     after: NormSpec | None = None
     total: NormSpec | None = None
     scale: float = 1.0
+    learned_scale: bool = False
+    skip: bool = True
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
@@ -451,6 +455,81 @@ class TokenEmbedding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class VectorEmbedding:
+    """The stack is given vectors of its own width (torch.nn.Transformer); absolute positions are added."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchEmbedding:
+    """An image [channels, rows, columns] to vectors: one linear map of each square of pixels (Dosovitskiy et al. 2021).
+
+    `n_class_tokens` learned vectors come first; then, once absolute positions are added, `n_registers` more that have
+    none are put behind them (Darcet et al. 2024). `norm` follows, then dropout. Sizes are rows, columns of pixels.
+    """
+
+    image_size: tuple[int, int]
+    patch_size: tuple[int, int]
+    n_channels: int = 3
+    n_class_tokens: int = 1
+    n_registers: int = 0
+    bias: bool = True
+    norm: NormSpec | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "n_channels")
+        _require_counts(self, 0, "n_class_tokens", "n_registers")
+        _require_rate(self, "dropout")
+        for name in ("image_size", "patch_size"):
+            size = getattr(self, name)
+            if len(size) != 2 or any(type(side) is not int or side < 1 for side in size):
+                raise ConfigError(f"{name} is {size}: it must be two whole numbers of at least 1, rows and columns")
+        if 0 in self.grid:
+            raise ConfigError(f"patch_size is {self.patch_size}: an image of {self.image_size} holds no such patch")
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """How many rows and columns of whole patches an image has."""
+        return self.image_size[0] // self.patch_size[0], self.image_size[1] // self.patch_size[1]
+
+    @property
+    def n_positions(self) -> int:
+        """Number of vectors with a position: class tokens and patches."""
+        return self.n_class_tokens + self.grid[0] * self.grid[1]
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of vectors the layers read."""
+        return self.n_positions + self.n_registers
+
+
+@dataclass(frozen=True, kw_only=True)
+class AudioEmbedding:
+    """A spectrogram [n_features, frames] to vectors by two convolutions over time, an activation after each (Radford et
+    al. 2022, section 2.2). The second takes steps of `stride`, so there is a vector every `stride` frames."""
+
+    n_features: int
+    kernel_size: int = 3
+    stride: int = 2
+    activation: Activation = "gelu"
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "n_features", "kernel_size", "stride")
+        _require_rate(self, "dropout")
+        if self.kernel_size % 2 == 0:
+            raise ConfigError(f"kernel_size is {self.kernel_size}: it must be odd, to look as far back as ahead")
+
+    def n_tokens(self, n_frames: int) -> int:
+        """Number of vectors of a spectrogram of n_frames."""
+        return -(-n_frames // self.stride)
+
+
+EmbeddingSpec: TypeAlias = TokenEmbedding | VectorEmbedding | PatchEmbedding | AudioEmbedding
+_READS = {VectorEmbedding: "vectors", PatchEmbedding: "pixels", AudioEmbedding: "audio features"}
+
+
+@dataclass(frozen=True, kw_only=True)
 class StackConfig:
     """One tower of layers: embedding, absolute positions, layers, final norm.
 
@@ -458,7 +537,7 @@ class StackConfig:
     """
 
     d_model: int
-    embedding: TokenEmbedding
+    embedding: EmbeddingSpec
     layers: tuple[LayerSpec, ...]
     position: AbsolutePositions | None = None
     final_norm: NormSpec | None = None
@@ -470,6 +549,11 @@ class StackConfig:
             raise ConfigError("layers is empty: a stack needs at least one layer")
         self._check_shared_weights()
         self._check_shared_tables()
+        patches, n_rows = self.embedding, self.max_length
+        if isinstance(patches, PatchEmbedding) and n_rows is not None and n_rows != patches.n_positions:
+            raise ConfigError(
+                f"position.max_length is {n_rows}: class tokens and patches of one image take {patches.n_positions}"
+            )
 
     def _check_shared_weights(self) -> None:
         owners = self.weights_of
@@ -503,13 +587,23 @@ class StackConfig:
 
     @property
     def has_projection(self) -> bool:
-        """Whether a linear map takes the embedding to the model's width."""
-        return self.embedding.always_projects or self.embedding.d_embedding != self.d_model
+        """Whether a linear map takes the token embedding to the model's width."""
+        tokens = self.embedding
+        return isinstance(tokens, TokenEmbedding) and (tokens.always_projects or tokens.d_embedding != self.d_model)
 
     @property
     def d_position(self) -> int:
         """Width of the absolute positions and token types, and of their sum with the token vectors."""
-        return self.d_model if self.embedding.projects == "tokens" else self.embedding.d_embedding
+        tokens = self.embedding
+        is_projected_later = isinstance(tokens, TokenEmbedding) and tokens.projects == "sum"
+        return tokens.d_embedding if is_projected_later else self.d_model
+
+    @property
+    def tokens(self) -> TokenEmbedding:
+        """The token embedding; ConfigError where the stack reads something else."""
+        if not isinstance(self.embedding, TokenEmbedding):
+            raise ConfigError(f"the model reads {_READS[type(self.embedding)]}: it has no token ids")
+        return self.embedding
 
     def weights_index(self, layer: int) -> int:
         """The layer whose weights this layer uses."""
@@ -535,8 +629,10 @@ class HeadTransform:
 class HeadSpec:
     """What turns the last hidden states into logits: `pooling` picks the positions, then transform, then a linear map.
 
-    `tied` uses the token embedding as the linear map's weight. `scale` multiplies and `soft_cap` bounds the logits. The
-    one output of "replaced_tokens" (ELECTRA's discriminator) is a logit a position, [N] and not [N, 1].
+    "first_two" (DeiT's two class tokens) and "first_and_mean_patches" (DINOv2) put two vectors side by side. `norm` is
+    of what was picked. `tied` uses the token embedding as the linear map's weight. `scale` multiplies and `soft_cap`
+    bounds the logits. The one output of "replaced_tokens" (ELECTRA's discriminator) is a logit a position, [N] and not
+    [N, 1].
     """
 
     n_outputs: int
@@ -547,14 +643,21 @@ class HeadSpec:
         "sequence_classes",
         "token_classes",
         "answer_span",
+        "image_classes",
     ]
     pooling: Pooling = "each"
     tied: bool = False
     bias: bool = False
+    norm: NormSpec | None = None
     transform: HeadTransform | None = None
     scale: float = 1.0
     soft_cap: float | None = None
     labels: tuple[str, ...] = ()
+
+    @property
+    def n_pooled(self) -> int:
+        """How many vectors of the model's width it reads side by side."""
+        return 2 if self.pooling in ("first_two", "first_and_mean_patches") else 1
 
     def __post_init__(self) -> None:
         _require_counts(self, 1, "n_outputs")
@@ -577,7 +680,8 @@ class SpecialTokens:
 class ModelConfig:
     """A whole model: encoder, decoder or both, and its output head (None: hidden states only).
 
-    `shared_embedding` makes the decoder read the encoder's token table.
+    `shared_embedding` makes the decoder read the encoder's token table. Instead of them a model may have two towers
+    that do not read each other, `text` and `vision` (CLIP, Radford et al. 2021), or one of the two.
     """
 
     encoder: StackConfig | None = None
@@ -585,26 +689,31 @@ class ModelConfig:
     head: HeadSpec | None = None
     shared_embedding: bool = False
     special: SpecialTokens = SpecialTokens()
+    text: StackConfig | None = None
+    vision: StackConfig | None = None
 
     def __post_init__(self) -> None:
-        if self.encoder is None and self.decoder is None:
+        if not self.stacks:
             raise ConfigError("the model has neither an encoder nor a decoder: give at least one")
+        if self.has_towers and (self.encoder or self.decoder):
+            raise ConfigError("the model has a tower (text, vision) beside an encoder or a decoder: leave one kind out")
         crosses = self.decoder is not None and any(layer.cross_attention for layer in self.decoder.layers)
         if self.encoder and self.decoder and not crosses:
             raise ConfigError("the decoder has no cross_attention: with an encoder, at least one layer must read it")
         if crosses and self.encoder is None:
             raise ConfigError("the decoder has cross_attention, but there is no encoder for it to read")
-        if self.encoder and any(layer.cross_attention for layer in self.encoder.layers):
-            raise ConfigError("the encoder has cross_attention: only a decoder reads an encoder")
+        for name in ("encoder", "text", "vision"):
+            if name in self.stacks and any(layer.cross_attention for layer in self.stacks[name].layers):
+                raise ConfigError(f"the {name} has cross_attention: only a decoder reads an encoder")
         if self.encoder and self.decoder and self.shared_embedding:
-            sizes = [(s.embedding.vocab_size, s.embedding.d_embedding) for s in (self.encoder, self.decoder)]
+            sizes = [(s.tokens.vocab_size, s.tokens.d_embedding) for s in (self.encoder, self.decoder)]
             if sizes[0] != sizes[1]:
                 raise ConfigError(f"shared_embedding is True: the token tables must then be one size, not {sizes}")
         if self.head and self.head.tied:
             self._check_tied(self.head)
 
     def _check_tied(self, head: HeadSpec) -> None:
-        table = self.output_stack.embedding
+        table = self.output_stack.tokens
         if head.n_outputs != table.vocab_size:
             raise ConfigError(
                 f"head.n_outputs is {head.n_outputs}: a tied head has one output a token, {table.vocab_size}"
@@ -618,18 +727,26 @@ class ModelConfig:
     @property
     def stacks(self) -> dict[str, StackConfig]:
         """The stacks there are, by name, in the order they run."""
-        named = {"encoder": self.encoder, "decoder": self.decoder}
+        named = {"encoder": self.encoder, "decoder": self.decoder, "text": self.text, "vision": self.vision}
         return {name: stack for name, stack in named.items() if stack is not None}
+
+    @property
+    def output_name(self) -> str:
+        """The name of the stack whose hidden states are the model's output; of two towers the text's."""
+        return next(name for name in ("decoder", "encoder", "text", "vision") if name in self.stacks)
 
     @property
     def output_stack(self) -> StackConfig:
         """The stack whose hidden states are the model's output."""
-        stack = self.decoder or self.encoder
-        assert stack is not None
-        return stack
+        return self.stacks[self.output_name]
+
+    @property
+    def has_towers(self) -> bool:
+        """Whether the stacks are towers that do not read each other."""
+        return self.text is not None or self.vision is not None
 
     def attention_layers(self) -> dict[str, tuple[AttentionSpec, ...]]:
-        """Attention of every layer by site: encoder.self, decoder.self, decoder.cross."""
+        """Attention of every layer by site: encoder.self, decoder.self, decoder.cross, text.self, vision.self."""
         sites = {
             f"{name}.self": tuple(layer.attention for layer in stack.layers) for name, stack in self.stacks.items()
         }

@@ -32,7 +32,7 @@ def forward_flops(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0)
         for layer in stack.layers:
             total += _layer_flops(layer, stack.d_model, n, lengths.get("encoder", 0))
     if config.head is not None:
-        n = lengths["decoder" if config.decoder else "encoder"]
+        n = lengths[config.output_name]
         width = config.output_stack.d_model
         if config.head.transform is not None:
             total += 2 * n * width * config.head.transform.d_output
@@ -101,14 +101,13 @@ def forward_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0,
             hidden = 4 * stack.d_model + (3 if feed_forward.gated else 2) * feed_forward.d_hidden
             widest = max(widest, lengths[name] * max(attention, hidden))
     n_outputs = config.head.n_outputs if config.head else 0
-    n_output_tokens = lengths["decoder" if config.decoder else "encoder"]
+    n_output_tokens = lengths[config.output_name]
     return dtype_bytes * widest + n_output_tokens * n_outputs * (dtype_bytes + 4)
 
 
 def _lengths(config: ModelConfig, n_tokens: int, n_decoder_tokens: int) -> dict[str, int]:
-    if config.encoder is None:
-        return {"decoder": n_tokens}
-    return {"encoder": n_tokens, "decoder": n_decoder_tokens} if config.decoder else {"encoder": n_tokens}
+    """By stack, in the order they run: n_tokens are of the first, n_decoder_tokens of the second."""
+    return dict(zip(config.stacks, (n_tokens, n_decoder_tokens), strict=False))
 
 
 def _layer_flops(layer: LayerSpec, d_model: int, n: int, n_memory: int) -> int:

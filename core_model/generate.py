@@ -18,7 +18,8 @@ from core_model.nn.cache import KeyValueCache
 from core_model.nn.tap import Tap
 from core_model.nn.transformer import Transformer
 from core_model.trace.inputs import Inputs
-from core_model.trace.trace import Trace, checked_tensors
+from core_model.trace.tensors import checked_tensors
+from core_model.trace.trace import Trace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,9 @@ class Generation:
         if model.head is None or model.head.spec.task != "language_model":
             raise TraceError("this model has no language-model head: it cannot generate text")
         self._model, self._sampling, self._cancel = model, sampling, cancel
-        self._first_BN, decoder_ids_BM, self._type_ids_BN = checked_tensors(model, inputs)
-        prompt_BN = self._first_BN if decoder_ids_BM is None else decoder_ids_BM
+        given = checked_tensors(model, inputs)
+        self._first_BN, self._type_ids_BN = given.first, given.type_ids_BN
+        prompt_BN = given.first if given.second is None else given.second
         if prompt_BN.is_floating_point():
             raise TraceError("the prompt is given as embeddings: give ids to generate from")
         self._ids: list[int] = prompt_BN[0].tolist()

@@ -13,6 +13,8 @@ ATTENTION_SITES: dict[str, str] = {
     "encoder.self": "encoder self-attention",
     "decoder.self": "decoder self-attention",
     "decoder.cross": "decoder-to-encoder cross-attention",
+    "text.self": "self-attention of the text tower",
+    "vision.self": "self-attention of the vision tower",
 }
 
 
@@ -49,7 +51,7 @@ LAYER_ACTIVATIONS: dict[str, ActivationSite] = {
 STACK_ACTIVATIONS: dict[str, ActivationSite] = {
     site.key: site
     for site in (
-        ActivationSite(key="embedding", shape="NC", label="token embeddings with positions"),
+        ActivationSite(key="embedding", shape="NC", label="what the layers read: embeddings with positions"),
         ActivationSite(key="final_hidden", shape="NC", label="hidden states after the final norm"),
     )
 }

@@ -59,7 +59,7 @@ def _attributable(model: Transformer) -> Stack:
         raise TraceError("direct logit attribution needs logits that are not soft-capped: they are no sum of parts")
     for layer in stack.config.layers:
         residuals = (layer.attention_residual, layer.feed_forward_residual)
-        if layer.cross_attention or any(r.total or r.after for r in residuals):
+        if layer.cross_attention or any(r.total or r.after or r.learned_scale for r in residuals):
             raise TraceError("direct logit attribution needs a pre-norm model without cross-attention")
     return stack
 

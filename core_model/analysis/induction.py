@@ -32,7 +32,7 @@ def induction_scores(
         raise TraceError("induction is measured on decoder-only models: this one is not")
     if stack.max_length is not None and 2 * period > stack.max_length:
         period = stack.max_length // 2
-    first, stop = ids or (0, stack.embedding.vocab_size)
+    first, stop = ids or (0, stack.tokens.vocab_size)
     generator = np.random.default_rng(seed)
     query = np.arange(period, 2 * period - 1)
     total = np.zeros((stack.n_layers, stack.layers[0].attention.n_heads))

@@ -1,6 +1,7 @@
 """ModelConfig to JSON and back; unknown fields, wrong types and bad values are named by their place.
 
-A position record carries its "type", since several kinds fit in one field; other records are told by where they stand.
+A record carries its "type" where several kinds fit in one field; one kind of them may be what no type means. Other
+records are told by where they stand.
 """
 
 from __future__ import annotations
@@ -14,24 +15,30 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from core_model.checkpoint.wording import shown
 from core_model.config import (
     AlibiPositions,
+    AudioEmbedding,
     BucketedPositions,
     LearnedPositions,
     ModelConfig,
+    PatchEmbedding,
     RotaryPositions,
     SinusoidalPositions,
+    VectorEmbedding,
 )
 from core_model.errors import ConfigError
 
-_POSITIONS: dict[str, type] = {
+_KINDS: dict[str, type] = {
     "sinusoidal": SinusoidalPositions,
     "learned": LearnedPositions,
     "rotary": RotaryPositions,
     "alibi": AlibiPositions,
     "bucketed": BucketedPositions,
+    "vectors": VectorEmbedding,
+    "patches": PatchEmbedding,
+    "audio": AudioEmbedding,
 }
 _PLAIN_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 _LARGEST_WHOLE = 2**63
-_TYPE_NAMES = {position: name for name, position in _POSITIONS.items()}
+_TYPE_NAMES = {kind: name for name, kind in _KINDS.items()}
 
 Record = TypeVar("Record")
 
@@ -105,14 +112,17 @@ def _value(value: object, expected: Any, place: str) -> Any:
 
 
 def _one_of(value: object, choices: tuple[Any, ...], place: str) -> Any:
-    """A value that may be absent, or one of several position records told apart by their type."""
+    """A value that may be absent, or one of several records told apart by their type."""
     if value is None and type(None) in choices:
         return None
     kinds = [choice for choice in choices if choice is not type(None)]
     if len(kinds) == 1:
         return _value(value, kinds[0], place)
-    names = {_TYPE_NAMES[kind]: kind for kind in kinds}
-    name = value.get("type") if isinstance(value, Mapping) else None
-    if not isinstance(value, Mapping) or not isinstance(name, str) or name not in names:
-        raise ConfigError(f"{place} has the type {shown(repr(name))}: expected one of {', '.join(names)}")
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{place} is {shown(repr(value))}: an object was expected")
+    names = {_TYPE_NAMES.get(kind): kind for kind in kinds}
+    name = value.get("type")
+    if not isinstance(name, str | None) or name not in names:
+        expected = ", ".join(known or "none" for known in names)
+        raise ConfigError(f"{place} has the type {shown(repr(name))}: expected one of {expected}")
     return _record({key: item for key, item in value.items() if key != "type"}, names[name], place)

@@ -14,6 +14,7 @@ from core_model.config import (
     ModelConfig,
     RotaryPositions,
     SinusoidalPositions,
+    TokenEmbedding,
 )
 from core_model.results import Fact, Origin
 
@@ -46,6 +47,7 @@ _TASK_NAMES = {
     "sequence_classes": "sequence classification",
     "token_classes": "token classification",
     "answer_span": "question answering",
+    "image_classes": "image classification",
 }
 
 
@@ -98,7 +100,7 @@ def _sizes(config: ModelConfig) -> dict[str, object]:
         "head_size": layer.attention.head_size,
         "d_model": stack.d_model,
         "d_hidden": layer.feed_forward.d_hidden,
-        "vocab_size": stack.embedding.vocab_size,
+        **({"vocab_size": stack.embedding.vocab_size} if isinstance(stack.embedding, TokenEmbedding) else {}),
         "activation": layer.feed_forward.activation,
     }
 

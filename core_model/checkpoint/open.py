@@ -13,7 +13,7 @@ from core_model.checkpoint.folder import Location, locate
 from core_model.checkpoint.reading import Reading, read_checkpoint
 from core_model.checkpoint.shards import TensorStore, open_files, open_index
 from core_model.checkpoint.text import decoder_side, find_tokenizer
-from core_model.config import ModelConfig
+from core_model.config import ModelConfig, TokenEmbedding
 from core_model.errors import TokenizerError
 from core_model.results import FloatArray, ModelInfo, TensorInfo
 from core_model.tokenize import Tokenizer
@@ -78,14 +78,16 @@ class Checkpoint:
         """
         if self._tokenizer is None or self.config is None:
             raise TokenizerError(f"{self._location.name} has no usable tokenizer: type token ids instead of text")
+        first = next(iter(self.config.stacks.values())).embedding
+        if not isinstance(first, TokenEmbedding):
+            raise TokenizerError(f"{self._location.name} reads no text: give it what it reads, and the target as ids")
         tokens = self._tokenizer.encode(text, pair)
-        reads_types = any(stack.embedding.n_types for stack in self.config.stacks.values())
         decoder_tokens = None
         if self.config.encoder and self.config.decoder:
             decoder_tokens = decoder_side(self._tokenizer, target or "", self.config.special)
         return Inputs(
             ids=tokens.ids,
-            type_ids=tokens.type_ids if reads_types else None,
+            type_ids=tokens.type_ids if first.n_types else None,
             tokens=tokens,
             decoder_ids=decoder_tokens.ids if decoder_tokens else None,
             decoder_tokens=decoder_tokens,

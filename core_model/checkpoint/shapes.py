@@ -11,15 +11,18 @@ from typing import TypeAlias
 
 from core_model.config import (
     AttentionSpec,
+    AudioEmbedding,
     BucketedPositions,
     FeedForwardSpec,
     HeadSpec,
     LearnedPositions,
     ModelConfig,
     NormSpec,
+    PatchEmbedding,
     QueryKeyNorm,
     ResidualSpec,
     StackConfig,
+    TokenEmbedding,
 )
 
 Shape: TypeAlias = tuple[int, ...]
@@ -52,16 +55,9 @@ def _norm(name: str, spec: NormSpec | None, *shape: int) -> Named:
 
 
 def _stack(name: str, stack: StackConfig, d_memory: int | None, *, own_table: bool) -> Named:
-    embedding, width = stack.embedding, stack.embedding.d_embedding
-    if own_table:
-        yield f"{name}.embedding.token.weight", (embedding.vocab_size, width)
-    if embedding.n_types:
-        yield f"{name}.embedding.token_type.weight", (embedding.n_types, stack.d_position)
+    yield from _embedding(f"{name}.embedding", stack, own_table=own_table)
     if isinstance(stack.position, LearnedPositions):
         yield f"{name}.position.weight", (stack.position.max_length + stack.position.offset, stack.d_position)
-    yield from _norm(f"{name}.embedding.norm", embedding.norm, stack.d_position)
-    if stack.has_projection:
-        yield from _linear(f"{name}.embedding.projection", stack.d_model, width, bias=embedding.projection_bias)
     for i, layer in enumerate(stack.layers):
         if stack.weights_index(i) != i:
             continue
@@ -75,6 +71,33 @@ def _stack(name: str, stack: StackConfig, d_memory: int | None, *, own_table: bo
         yield from _feed_forward(f"{place}.feed_forward", layer.feed_forward, stack.d_model)
         yield from _residual(f"{place}.feed_forward_residual", layer.feed_forward_residual, stack.d_model)
     yield from _norm(f"{name}.final_norm", stack.final_norm, stack.d_model)
+
+
+def _embedding(name: str, stack: StackConfig, *, own_table: bool) -> Named:
+    spec = stack.embedding
+    if isinstance(spec, TokenEmbedding):
+        if own_table:
+            yield f"{name}.token.weight", (spec.vocab_size, spec.d_embedding)
+        if spec.n_types:
+            yield f"{name}.token_type.weight", (spec.n_types, stack.d_position)
+        yield from _norm(f"{name}.norm", spec.norm, stack.d_position)
+        if stack.has_projection:
+            yield from _linear(f"{name}.projection", stack.d_model, spec.d_embedding, bias=spec.projection_bias)
+    elif isinstance(spec, PatchEmbedding):
+        for part, n_vectors in (("class_tokens", spec.n_class_tokens), ("registers", spec.n_registers)):
+            if n_vectors:
+                yield f"{name}.{part}", (n_vectors, stack.d_model)
+        yield from _convolution(f"{name}.patches", stack.d_model, spec.n_channels, *spec.patch_size, bias=spec.bias)
+        yield from _norm(f"{name}.norm", spec.norm, stack.d_model)
+    elif isinstance(spec, AudioEmbedding):
+        yield from _convolution(f"{name}.first", stack.d_model, spec.n_features, spec.kernel_size)
+        yield from _convolution(f"{name}.second", stack.d_model, stack.d_model, spec.kernel_size)
+
+
+def _convolution(name: str, n_outputs: int, n_inputs: int, *kernel: int, bias: bool = True) -> Named:
+    yield f"{name}.weight", (n_outputs, n_inputs, *kernel)
+    if bias:
+        yield f"{name}.bias", (n_outputs,)
 
 
 def _attention(name: str, spec: AttentionSpec, d_model: int, d_context: int) -> Named:
@@ -100,9 +123,13 @@ def _residual(name: str, spec: ResidualSpec, d_model: int) -> Named:
     yield from _norm(f"{name}.before", spec.before, d_model)
     yield from _norm(f"{name}.after", spec.after, d_model)
     yield from _norm(f"{name}.total", spec.total, d_model)
+    if spec.learned_scale:
+        yield f"{name}.learned_scale", (d_model,)
 
 
 def _feed_forward(name: str, spec: FeedForwardSpec, d_model: int) -> Named:
+    if not spec.d_hidden:
+        return
     if spec.experts is None:
         yield from _two_maps(name, spec, d_model, spec.d_hidden)
         return
@@ -123,10 +150,11 @@ def _two_maps(name: str, spec: FeedForwardSpec, d_model: int, d_hidden: int) -> 
 
 
 def _head(spec: HeadSpec, stack: StackConfig) -> Named:
-    d_input = stack.d_model
+    d_input = stack.d_model * spec.n_pooled
+    yield from _norm("head.norm", spec.norm, d_input)
     if spec.transform is not None:
+        yield from _linear("head.transform", spec.transform.d_output, d_input, bias=spec.transform.bias)
         d_input = spec.transform.d_output
-        yield from _linear("head.transform", d_input, stack.d_model, bias=spec.transform.bias)
         yield from _norm("head.transform_norm", spec.transform.norm, d_input)
     if not spec.tied:
         yield "head.output.weight", (spec.n_outputs, d_input)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from pathlib import Path
 
-from core_model.config import ModelConfig, SpecialTokens
+from core_model.config import ModelConfig, SpecialTokens, TokenEmbedding
 from core_model.errors import TokenizerError
 from core_model.tokenize import Encoding, Tokenizer, load_tokenizer
 
@@ -16,10 +16,11 @@ def find_tokenizer(
     """The tokenizer beside a model, and what is to be said about it; none for a model that cannot be run."""
     if config is None:
         return None, ()
-    stack = config.encoder or config.decoder
-    assert stack is not None
+    tables = [stack.embedding for stack in config.stacks.values() if isinstance(stack.embedding, TokenEmbedding)]
+    if not tables:
+        return None, ()
     try:
-        tokenizer = load_tokenizer(folder, model_type=model_type, vocab_size=stack.embedding.vocab_size)
+        tokenizer = load_tokenizer(folder, model_type=model_type, vocab_size=tables[0].vocab_size)
     except TokenizerError as error:
         return None, (f"the tokenizer cannot be used, type token ids instead of text: {error}",)
     if tokenizer is None:

@@ -39,6 +39,7 @@ class Residual(nn.Module):
         self.before = make_norm(spec.before, d_model) if spec.before else None
         self.after = make_norm(spec.after, d_model) if spec.after else None
         self.total = make_norm(spec.total, d_model) if spec.total else None
+        self.learned_scale = nn.Parameter(torch.ones(d_model)) if spec.learned_scale else None
 
     def enter(self, x_BNC: torch.Tensor) -> torch.Tensor:
         """What the sublayer reads."""
@@ -48,12 +49,15 @@ class Residual(nn.Module):
         """What the sublayer adds: normed, dropped out in training, scaled."""
         if self.after is not None:
             f_BNC = self.after(f_BNC)
+        if self.learned_scale is not None:
+            f_BNC = f_BNC * self.learned_scale
         if self.training and self.spec.dropout:
             f_BNC = functional.dropout(f_BNC, self.spec.dropout)
         return f_BNC if self.spec.scale == 1 else f_BNC * self.spec.scale
 
-    def leave(self, x_BNC: torch.Tensor) -> torch.Tensor:
-        """The residual stream after the addition."""
+    def leave(self, x_BNC: torch.Tensor, added_BNC: torch.Tensor) -> torch.Tensor:
+        """The residual stream once what the sublayer adds is added, or put in its place."""
+        x_BNC = x_BNC + added_BNC if self.spec.skip else added_BNC
         return x_BNC if self.total is None else self.total(x_BNC)
 
 
@@ -92,11 +96,11 @@ class Layer(nn.Module):
             read_BNC = entered_BNC if self.spec.shared_norm else self.feed_forward_residual.enter(x_BNC)
             x_BNC = x_BNC + added_BNC
         else:
-            x_BNC = self.attention_residual.leave(x_BNC + added_BNC)
+            x_BNC = self.attention_residual.leave(x_BNC, added_BNC)
             x_BNC = self._cross(x_BNC, shared, stack, layer)
             read_BNC = self.feed_forward_residual.enter(x_BNC)
         fed_BNC = self.feed_forward_residual.branch(self.feed_forward(read_BNC, prefix=prefix, tap=tap))
-        x_BNC = self.feed_forward_residual.leave(x_BNC + _told(tap, f"{prefix}feed_forward_output", fed_BNC))
+        x_BNC = self.feed_forward_residual.leave(x_BNC, _told(tap, f"{prefix}feed_forward_output", fed_BNC))
         return _told(tap, f"{prefix}residual_after", x_BNC)
 
     def _cross(self, x_BNC: torch.Tensor, shared: Pass, stack: str, layer: int) -> torch.Tensor:
@@ -113,7 +117,7 @@ class Layer(nn.Module):
             tap=shared.tap,
         )
         added_BNC = _told(shared.tap, f"{stack}.{layer}.cross_output", self.cross_residual.branch(attended_BNC))
-        return self.cross_residual.leave(x_BNC + added_BNC)
+        return self.cross_residual.leave(x_BNC, added_BNC)
 
 
 def _told(tap: Tap | None, site: str, x: torch.Tensor) -> torch.Tensor:

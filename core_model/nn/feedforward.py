@@ -133,6 +133,15 @@ class MixtureOfExperts(nn.Module):
         return total_TC.view_as(x_BNC)
 
 
-def make_feed_forward(spec: FeedForwardSpec, d_model: int) -> FeedForward | MixtureOfExperts:
+class NoFeedForward(nn.Module):
+    """Adds nothing: of a layer that is attention alone."""
+
+    def forward(self, x_BNC: torch.Tensor, *, prefix: str = "", tap: Tap | None = None) -> torch.Tensor:
+        return torch.zeros_like(x_BNC)
+
+
+def make_feed_forward(spec: FeedForwardSpec, d_model: int) -> FeedForward | MixtureOfExperts | NoFeedForward:
     """The feed-forward sublayer a spec describes."""
+    if not spec.d_hidden:
+        return NoFeedForward()
     return MixtureOfExperts(spec, d_model) if spec.experts else FeedForward(spec, d_model)

@@ -20,6 +20,7 @@ from torch import nn
 
 from core_model.config import ModelConfig
 from core_model.errors import ConfigError
+from core_model.nn.blocks import Residual
 from core_model.nn.feedforward import StackedLinear
 from core_model.nn.norms import Norm
 from core_model.nn.transformer import Transformer
@@ -40,7 +41,10 @@ def initialize(model: Transformer, scheme: Scheme = "xavier_uniform", generator:
         elif isinstance(module, nn.Embedding):
             std = _NORMAL_STD if scheme in ("normal", "gpt2") else module.embedding_dim**-0.5
             nn.init.normal_(module.weight, std=std, generator=generator)
-        elif isinstance(module, nn.Linear | StackedLinear):
+        elif isinstance(module, Residual):
+            if module.learned_scale is not None:
+                module.learned_scale.fill_(1)
+        elif isinstance(module, nn.Linear | StackedLinear | nn.Conv1d | nn.Conv2d):
             _draw_linear(module, scheme, _n_writers(model.config, name), generator)
         else:
             for parameter in module.parameters(recurse=False):
@@ -56,11 +60,15 @@ def _n_writers(config: ModelConfig, name: str) -> int:
 
 
 def _draw_linear(
-    linear: nn.Linear | StackedLinear, scheme: Scheme, n_writers: int, generator: torch.Generator | None
+    linear: nn.Linear | StackedLinear | nn.Conv1d | nn.Conv2d,
+    scheme: Scheme,
+    n_writers: int,
+    generator: torch.Generator | None,
 ) -> None:
     if linear.bias is not None:
         linear.bias.zero_()
-    for weight in linear.weight.view(-1, *linear.weight.shape[-2:]):
+    is_stacked = isinstance(linear, StackedLinear)
+    for weight in linear.weight if is_stacked else linear.weight.flatten(1)[None]:
         if scheme == "zero_output" and n_writers:
             weight.zero_()
         elif scheme in ("xavier_uniform", "zero_output"):

@@ -5,6 +5,8 @@ Shape letters: B batch, N positions, M encoder positions, C model width, V outpu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -14,55 +16,21 @@ from core_model.config import (
     HeadSpec,
     LearnedPositions,
     ModelConfig,
+    PatchEmbedding,
     Pooling,
     SinusoidalPositions,
     StackConfig,
-    TokenEmbedding,
     ZeroedTokens,
 )
 from core_model.errors import TraceError
 from core_model.nn.attention import Attention
 from core_model.nn.blocks import Layer, Pass
 from core_model.nn.cache import KeyValueCache
+from core_model.nn.embeddings import Tokens, make_embedding
 from core_model.nn.feedforward import ACTIVATIONS
 from core_model.nn.norms import make_norm
 from core_model.nn.positions import sinusoidal_table
 from core_model.nn.tap import Tap
-
-
-class Embedding(nn.Module):
-    """Token vectors, scaled, plus types and absolute positions, normed, dropped out; projected where TokenEmbedding
-    says."""
-
-    def __init__(self, spec: TokenEmbedding, stack: StackConfig, *, own_table: bool) -> None:
-        super().__init__()
-        self.spec = spec
-        self.token = nn.Embedding(spec.vocab_size, spec.d_embedding) if own_table else None
-        self.token_type = nn.Embedding(spec.n_types, stack.d_position) if spec.n_types else None
-        self.norm = make_norm(spec.norm, stack.d_position) if spec.norm else None
-        self.projection = None
-        if stack.has_projection:
-            self.projection = nn.Linear(spec.d_embedding, stack.d_model, bias=spec.projection_bias)
-
-    def forward(
-        self, x_BNE: torch.Tensor, position_NE: torch.Tensor | None, type_ids_BN: torch.Tensor | None
-    ) -> torch.Tensor:
-        if self.spec.scale != 1:
-            x_BNE = x_BNE * self.spec.scale
-        if self.spec.projects == "tokens":
-            x_BNE = self._projected(x_BNE)
-        if self.token_type is not None:
-            x_BNE = x_BNE + (self.token_type.weight[0] if type_ids_BN is None else self.token_type(type_ids_BN))
-        if position_NE is not None:
-            x_BNE = x_BNE + position_NE
-        if self.norm is not None:
-            x_BNE = self.norm(x_BNE)
-        if self.training and self.spec.dropout:
-            x_BNE = functional.dropout(x_BNE, self.spec.dropout)
-        return self._projected(x_BNE) if self.spec.projects == "sum" else x_BNE
-
-    def _projected(self, x_BNE: torch.Tensor) -> torch.Tensor:
-        return x_BNE if self.projection is None else self.projection(x_BNE)
 
 
 class Stack(nn.Module):
@@ -71,7 +39,7 @@ class Stack(nn.Module):
     def __init__(self, name: str, config: StackConfig, *, d_memory: int | None = None, own_table: bool = True) -> None:
         super().__init__()
         self.name, self.config = name, config
-        self.embedding = Embedding(config.embedding, config, own_table=own_table)
+        self.embedding = make_embedding(config, own_table=own_table)
         self.position = None
         if isinstance(config.position, LearnedPositions):
             n_rows = config.position.max_length + config.position.offset
@@ -105,8 +73,10 @@ class Stack(nn.Module):
         assert isinstance(module, Layer)
         return module
 
-    def forward(self, x_BNE: torch.Tensor, shared: Pass, type_ids_BN: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(self, given: torch.Tensor, shared: Pass, type_ids_BN: torch.Tensor | None = None) -> torch.Tensor:
+        """Hidden states [B, N, C] of what the embedding reads: token vectors, vectors, pixels or audio features."""
         start = 0 if shared.cache is None else shared.cache.length(f"{self.name}.self", 0)
+        x_BNE = self.embedding.vectors(given)
         x_BNC = self.embedding(x_BNE, self.positions(start, x_BNE.shape[1], x_BNE), type_ids_BN)
         tap = shared.tap
         if tap is not None:
@@ -128,22 +98,29 @@ class Stack(nn.Module):
 
 
 class Head(nn.Module):
-    """Hidden states to logits: pick positions, transform, map; see HeadSpec."""
+    """Hidden states to logits: pick positions, norm, transform, map; see HeadSpec."""
 
-    def __init__(self, spec: HeadSpec, d_model: int) -> None:
+    def __init__(self, spec: HeadSpec, stack: StackConfig) -> None:
         super().__init__()
         self.spec = spec
+        patches = stack.embedding
+        self.n_before_patches = (
+            patches.n_class_tokens + patches.n_registers if isinstance(patches, PatchEmbedding) else 0
+        )
+        d_input = stack.d_model * spec.n_pooled
+        self.norm = make_norm(spec.norm, d_input) if spec.norm else None
         self.transform = self.transform_norm = None
-        d_input = d_model
         if spec.transform is not None:
-            d_input = spec.transform.d_output
-            self.transform = nn.Linear(d_model, d_input, bias=spec.transform.bias)
+            d_pooled, d_input = d_input, spec.transform.d_output
+            self.transform = nn.Linear(d_pooled, d_input, bias=spec.transform.bias)
             if spec.transform.norm:
                 self.transform_norm = make_norm(spec.transform.norm, d_input)
         self.output = _TiedOutput(spec) if spec.tied else nn.Linear(d_input, spec.n_outputs, bias=spec.bias)
 
     def forward(self, x_BNC: torch.Tensor, table_VE: torch.Tensor | None) -> torch.Tensor:
-        x_BNC = pool(x_BNC, self.spec.pooling)
+        x_BNC = pool(x_BNC, self.spec.pooling, self.n_before_patches)
+        if self.norm is not None:
+            x_BNC = self.norm(x_BNC)
         if self.transform is not None and self.spec.transform is not None:
             x_BNC = ACTIVATIONS[self.spec.transform.activation](self.transform(x_BNC))
             if self.transform_norm is not None:
@@ -171,17 +148,24 @@ class _TiedOutput(nn.Module):
         return functional.linear(x_BNE, table_VE, self.bias)
 
 
-def pool(x_BNC: torch.Tensor, pooling: Pooling) -> torch.Tensor:
-    """The positions a head reads: all [B, N, C], or one vector an example [B, C]."""
+def pool(x_BNC: torch.Tensor, pooling: Pooling, n_before_patches: int = 0) -> torch.Tensor:
+    """The positions a head reads: all [B, N, C], or one vector an example [B, C], or two side by side [B, 2C]."""
     if pooling == "first":
         return x_BNC[:, 0]
     if pooling == "last":
         return x_BNC[:, -1]
-    return x_BNC.mean(1) if pooling == "mean" else x_BNC
+    if pooling == "first_two":
+        return x_BNC[:, :2].flatten(1)
+    if pooling == "mean":
+        return x_BNC.mean(1)
+    if pooling == "each":
+        return x_BNC
+    mean_BC = x_BNC[:, n_before_patches:].mean(1)
+    return mean_BC if pooling == "mean_patches" else torch.cat((x_BNC[:, 0], mean_BC), dim=-1)
 
 
 class Transformer(nn.Module):
-    """Encoder, decoder or both. A new one has PyTorch's default weights: initialise it or load a checkpoint."""
+    """Encoder, decoder or both, or towers. A new one has PyTorch's default weights: initialise or load it."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -192,21 +176,22 @@ class Transformer(nn.Module):
         self.decoder = None
         if config.decoder:
             self.decoder = Stack("decoder", config.decoder, d_memory=d_memory, own_table=own_table)
-        self.head = Head(config.head, config.output_stack.d_model) if config.head else None
+        self.text = Stack("text", config.text) if config.text else None
+        self.vision = Stack("vision", config.vision) if config.vision else None
+        self.head = Head(config.head, config.output_stack) if config.head else None
 
     @property
     def output_stack(self) -> Stack:
-        """The stack whose hidden states are the model's output."""
-        stack = self.decoder or self.encoder
+        """The stack whose hidden states are the model's output; of two towers the text's."""
+        stack = getattr(self, self.config.output_name)
         assert isinstance(stack, Stack)
         return stack
 
     def token_table(self, stack: Stack) -> torch.Tensor:
         """The token vectors [V, E] a stack reads: its own, or the encoder's where they share."""
-        if stack.embedding.token is not None:
-            return stack.embedding.token.weight
-        assert self.encoder is not None and self.encoder.embedding.token is not None
-        return self.encoder.embedding.token.weight
+        owner = stack if self.encoder is None or not self.config.shared_embedding else self.encoder
+        assert isinstance(owner.embedding, Tokens) and owner.embedding.token is not None
+        return owner.embedding.token.weight
 
     def forward(
         self,
@@ -221,8 +206,9 @@ class Transformer(nn.Module):
         """Logits [B, N, V] ([B, V] from a head that pools, [B, N] where there is one a position), or hidden states
         [B, N, C] without a head.
 
-        ids are integers, or vectors [B, N, E] to be used in the place of token vectors. key_mask_BN is True at real
-        tokens of the first stack.
+        ids_BN is what the first stack reads: integers, vectors [B, N, E] in the place of token vectors, pixels
+        [B, channels, rows, columns] or audio features [B, features, frames]. key_mask_BN is True at real tokens of the
+        first stack.
         """
         hidden_BNC = self.hidden(ids_BN, decoder_ids_BM, type_ids_BN, key_mask_BN, cache=cache, tap=tap)
         return self.logits(hidden_BNC, tap=tap) if self.head is not None else hidden_BNC
@@ -238,6 +224,7 @@ class Transformer(nn.Module):
         tap: Tap | None = None,
     ) -> torch.Tensor:
         """Hidden states [B, N, C] of the output stack after its final norm."""
+        assert not self.config.has_towers
         if self.encoder is None:
             return self.decode(ids_BN, None, type_ids_BN, key_mask_BN, cache=cache, tap=tap)
         memory_BMC = self.encode(ids_BN, type_ids_BN, key_mask_BN, tap=tap)
@@ -282,6 +269,15 @@ class Transformer(nn.Module):
         )
         return self.decoder(self._vectors(self.decoder, ids_BN, shared.key_mask_BN), shared, type_ids_BN)
 
+    def towers(self, given: Mapping[str, torch.Tensor], *, tap: Tap | None = None) -> dict[str, torch.Tensor]:
+        """Hidden states [B, N, C] of each tower that is given what it reads, by name, in the order they run."""
+        stacks = {"text": self.text, "vision": self.vision}
+        return {
+            name: stack(self._vectors(stack, given[name], None), Pass(tap=tap))
+            for name, stack in stacks.items()
+            if stack is not None and name in given
+        }
+
     def logits(self, hidden_BNC: torch.Tensor, *, tap: Tap | None = None) -> torch.Tensor:
         """What the head says of hidden states."""
         assert self.head is not None
@@ -290,11 +286,11 @@ class Transformer(nn.Module):
         return logits_BNV if tap is None else tap.activation("logits", logits_BNV)
 
     def _vectors(self, stack: Stack, ids_BN: torch.Tensor, key_mask_BN: torch.Tensor | None) -> torch.Tensor:
-        """Token vectors [B, N, E] of ids; vectors pass as they are."""
+        """Token vectors [B, N, E] of ids; everything else passes as it is."""
         if ids_BN.is_floating_point():
             return ids_BN
         x_BNE = functional.embedding(ids_BN, self.token_table(stack))
-        zeroed = stack.config.embedding.zeroed
+        zeroed = stack.config.tokens.zeroed
         return x_BNE if zeroed is None else _with_zeroed(x_BNE, ids_BN == zeroed.token, key_mask_BN, zeroed)
 
 

@@ -1,6 +1,7 @@
 """What a model is run on: one example, checked at this door. No torch here.
 
-Shape letters: N tokens of the first stack, M tokens of the decoder beside an encoder, E width of given vectors.
+Shape letters: N tokens of the first stack, M tokens of the decoder beside an encoder, E width of given vectors, K
+channels, Y rows, X columns, F audio features, T frames.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ Vectors: TypeAlias = npt.NDArray[np.floating]
 class Inputs:
     """One example: ids [N] (or embeddings [N, E] in their place), and decoder_ids [M] for an encoder-decoder.
 
+    A model of images is given pixels [K, Y, X] as its own preprocessing makes them, two towers ids and pixels or one of
+    them; a model of sound features [F, T], a spectrogram.
     attention_mask [N] is 0 at padding, which is cut away: positions then count real tokens only. `tokens` and
     `decoder_tokens` are the texts of the ids, for display. Raises TraceError naming the axis and the sizes.
     """
@@ -33,12 +36,18 @@ class Inputs:
     decoder_ids: Ids | None = None
     embeddings: Vectors | None = None
     decoder_embeddings: Vectors | None = None
+    pixels: Vectors | None = None
+    features: Vectors | None = None
     tokens: Encoding | None = None
     decoder_tokens: Encoding | None = None
 
     def __post_init__(self) -> None:
-        if (self.ids is None) == (self.embeddings is None):
-            raise TraceError("give either ids or embeddings, exactly one of the two")
+        given = [name for name in ("ids", "embeddings", "features", "pixels") if getattr(self, name) is not None]
+        if len(given) != 1 and given != ["ids", "pixels"]:
+            raise TraceError(
+                f"{' and '.join(given) or 'nothing'} were given: "
+                "give either ids or embeddings (or pixels, features), exactly one, or ids and pixels for two towers"
+            )
         if self.decoder_ids is not None and self.decoder_embeddings is not None:
             raise TraceError("give either decoder_ids or decoder_embeddings, not both")
         for name in ("ids", "type_ids", "attention_mask", "decoder_ids"):
@@ -46,17 +55,20 @@ class Inputs:
                 object.__setattr__(self, name, _checked_ids(name, getattr(self, name)))
         for name in ("embeddings", "decoder_embeddings"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _checked_vectors(name, getattr(self, name)))
+                object.__setattr__(self, name, _checked_array(name, getattr(self, name), "[tokens, width]"))
+        if self.pixels is not None:
+            object.__setattr__(self, "pixels", _checked_array("pixels", self.pixels, "[channels, rows, columns]"))
+        if self.features is not None:
+            object.__setattr__(self, "features", _checked_array("features", self.features, "[features, frames]"))
         self._check_lengths(("type_ids", "attention_mask", "tokens"), self.n_tokens, "tokens")
         self._check_lengths(("decoder_tokens",), self.n_decoder_tokens, "decoder tokens")
         self._cut_padding()
 
     @property
     def n_tokens(self) -> int:
-        """Number of tokens of the first stack."""
+        """Number of tokens given to the first stack; 0 where it is given pixels or features."""
         source = self.ids if self.ids is not None else self.embeddings
-        assert source is not None
-        return len(source)
+        return 0 if source is None else len(source)
 
     @property
     def n_decoder_tokens(self) -> int:
@@ -100,8 +112,10 @@ def _checked_ids(name: str, given: Ids) -> npt.NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _checked_vectors(name: str, given: Vectors) -> npt.NDArray[np.float32]:
+def _checked_array(name: str, given: Vectors, axes: str) -> npt.NDArray[np.float32]:
     array = np.array(given, dtype=np.float32)
-    if array.ndim != 2 or not array.shape[0]:
-        raise TraceError(f"{name} has shape {array.shape}: expected two axes, [tokens, width], without a batch axis")
+    n_axes = axes.count(",") + 1
+    if array.ndim != n_axes or not array.size:
+        count = {2: "two", 3: "three"}[n_axes]
+        raise TraceError(f"{name} has shape {array.shape}: expected {count} axes, {axes}, without a batch axis")
     return array

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import torch
 
 from core_model import counts
@@ -19,9 +18,10 @@ from core_model.nn.attention import HeadInputs
 from core_model.nn.transformer import Transformer
 from core_model.results import BoolArray, CellFacts, FloatArray, HeatmapView, Reduce, read_only
 from core_model.trace.edits import Edit
-from core_model.trace.inputs import Ids, Inputs
+from core_model.trace.inputs import Inputs
 from core_model.trace.scores import HeadScores
 from core_model.trace.tap import CollectingTap
+from core_model.trace.tensors import GivenTensors, checked_tensors
 from core_model.trace.views import checked_range, pool
 
 _KEPT_BYTES = 1 << 28
@@ -42,15 +42,15 @@ def run_trace(
     `keep` names activations to remember, with shell wildcards (`decoder.*.residual_after`). Raises TraceError when
     the inputs or the edits do not fit the model or the trace does not fit into memory, Cancelled when asked to stop.
     """
-    tensors = checked_tensors(model, inputs)
-    _check_memory(model, tensors, keep)
+    given = checked_tensors(model, inputs)
+    _check_memory(model, given.n_tokens(model.config), keep)
     n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
     tap = CollectingTap(keep=keep, edits=edits, cancel=cancel, progress=progress, n_attentions=n_attentions)
     was_training = model.training
     model.eval()
     try:
         with torch.inference_mode():
-            hidden_BNC = model.hidden(*tensors, tap=tap)
+            hidden_BNC = _hidden(model, given, tap)
             logits_BNV = model.logits(hidden_BNC, tap=tap) if model.head is not None else None
     finally:
         model.train(was_training)
@@ -210,13 +210,20 @@ class Trace:
         return layers
 
 
-def _check_memory(model: Transformer, tensors: Sequence[torch.Tensor | None], keep: Sequence[str]) -> None:
+def _hidden(model: Transformer, given: GivenTensors, tap: CollectingTap) -> torch.Tensor:
+    """Hidden states [B, N, C] of the output stack; of towers, those of the first that is given something."""
+    if model.config.has_towers:
+        return next(iter(model.towers(given.by_stack, tap=tap).values()))
+    return model.hidden(given.first, given.second, given.type_ids_BN, tap=tap)
+
+
+def _check_memory(model: Transformer, n_tokens: tuple[int, ...], keep: Sequence[str]) -> None:
     """Raise TraceError with the numbers when the trace cannot fit into what memory is free."""
     parameter = next(model.parameters())
     free = available_memory(parameter.device)
     if free is None:
         return
-    n, n_decoder = (0 if ids is None else ids.shape[1] for ids in tensors[:2])
+    n, n_decoder = (*n_tokens, 0)[:2]
     size = parameter.element_size()
     needed = sum(
         (
@@ -231,58 +238,6 @@ def _check_memory(model: Transformer, tensors: Sequence[torch.Tensor | None], ke
             f"the input has {n + n_decoder} tokens: its trace needs {needed / 1e9:.1f} GB of memory and "
             f"{free / 1e9:.1f} GB are free. Try a shorter input{kept}, or close other programs"
         )
-
-
-def checked_tensors(
-    model: Transformer, inputs: Inputs
-) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-    """(ids, decoder ids, type ids) with a batch axis on the model's device, once they fit the model.
-
-    Vectors given in the place of ids come in their place.
-    """
-    config, parameter = model.config, next(model.parameters())
-    first, last = next(iter(config.stacks.values())).embedding, config.output_stack.embedding
-    if config.encoder and config.decoder:
-        if not inputs.n_decoder_tokens:
-            raise TraceError("this model has an encoder and a decoder: give decoder_ids (the target) as well")
-    elif inputs.n_decoder_tokens:
-        given = "decoder_ids" if inputs.decoder_ids is not None else "decoder_embeddings"
-        raise TraceError(f"{given} were given, but this model is one stack only: leave them out")
-
-    def batched(ids: np.ndarray | None, vectors: np.ndarray | None = None) -> torch.Tensor | None:
-        if ids is not None:
-            return torch.from_numpy(ids)[None].to(parameter.device)
-        return None if vectors is None else torch.from_numpy(vectors)[None].to(parameter)
-
-    ids_BN = batched(
-        _known("ids", inputs.ids, first.vocab_size), _of_width("embeddings", inputs.embeddings, first.d_embedding)
-    )
-    assert ids_BN is not None
-    decoder_ids_BM = batched(
-        _known("decoder_ids", inputs.decoder_ids, last.vocab_size),
-        _of_width("decoder_embeddings", inputs.decoder_embeddings, last.d_embedding),
-    )
-    type_ids = _known("type_ids", inputs.type_ids, first.n_types) if first.n_types else None
-    return ids_BN, decoder_ids_BM, batched(type_ids)
-
-
-def _known(name: str, given: Ids | None, n_rows: int) -> np.ndarray | None:
-    """The ids, once all of them are rows of the model's table."""
-    if given is None:
-        return None
-    ids = np.asarray(given)
-    beyond = np.flatnonzero((ids < 0) | (ids >= n_rows))
-    if len(beyond):
-        index = int(beyond[0])
-        raise TraceError(f"{name}[{index}] is {ids[index]}: this model knows 0 to {n_rows - 1}")
-    return ids
-
-
-def _of_width(name: str, vectors: np.ndarray | None, width: int) -> np.ndarray | None:
-    """The vectors, once they are as wide as the model's own."""
-    if vectors is not None and vectors.shape[1] != width:
-        raise TraceError(f"{name} are {vectors.shape[1]} wide: this model takes vectors of {width}")
-    return vectors
 
 
 def _array(x: torch.Tensor) -> FloatArray:

@@ -112,6 +112,6 @@ def typed_inputs(config: ModelConfig, text: InputText) -> Inputs:
     from core_model.trace import Inputs
 
     stacks = list(config.stacks.values())
-    tokens = TypedIds(stacks[0].embedding.vocab_size).encode(text.text)
-    target = TypedIds(stacks[-1].embedding.vocab_size).encode(text.target) if len(stacks) > 1 and text.target else None
+    tokens = TypedIds(stacks[0].tokens.vocab_size).encode(text.text)
+    target = TypedIds(stacks[-1].tokens.vocab_size).encode(text.target) if len(stacks) > 1 and text.target else None
     return Inputs(ids=tokens.ids, tokens=tokens, decoder_ids=target.ids if target else None, decoder_tokens=target)

@@ -103,7 +103,7 @@ def borrowing(**changes) -> LayerSpec:
         ),
         (ExpertsSpec, {"n_experts": 2, "n_active": 3}, "n_active is 3: there are only 2 experts"),
         (ExpertsSpec, {"n_experts": 0, "n_active": 1}, "n_experts is 0: .* at least 1"),
-        (FeedForwardSpec, {"d_hidden": 0}, "d_hidden is 0: .* at least 1"),
+        (FeedForwardSpec, {"d_hidden": -1}, "d_hidden is -1: .* at least 0"),
         (FeedForwardSpec, {"d_hidden": 4, "dropout": -0.1}, "dropout is -0.1: .* at least 0"),
         (ResidualSpec, {"scale": 0}, "scale is 0: .* above 0"),
         (ResidualSpec, {"dropout": "a lot"}, "dropout is 'a lot'"),

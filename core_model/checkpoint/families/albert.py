@@ -78,7 +78,7 @@ def _write(config: ModelConfig) -> Foreign:
     n_inner = _group_size(stack.weights_of)
     keys = AlbertKeys(
         **{**encoders.common_keys(config), "num_hidden_layers": max(stack.n_layers // n_inner, 1)},
-        embedding_size=stack.embedding.d_embedding,
+        embedding_size=stack.tokens.d_embedding,
         num_hidden_groups=max(len(set(stack.weights_of)) // n_inner, 1),
         inner_group_num=n_inner,
     )

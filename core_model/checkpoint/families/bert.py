@@ -153,21 +153,21 @@ def _evidence(weights: Weights) -> Mapping[str, str]:
 
 def _write(config: ModelConfig) -> Foreign:
     stack, head = config.output_stack, config.head
-    layer, position, norm = stack.layers[0], stack.position, stack.embedding.norm
+    layer, position, norm = stack.layers[0], stack.position, stack.tokens.norm
     architecture = FAMILY.architecture_for(head.task if head else None)
     if head and head.labels == _NEXT_SENTENCE:
         architecture = "BertForNextSentencePrediction"
     keys = BertKeys(
-        vocab_size=stack.embedding.vocab_size,
+        vocab_size=stack.tokens.vocab_size,
         hidden_size=stack.d_model,
         num_hidden_layers=stack.n_layers,
         num_attention_heads=layer.attention.n_heads,
         intermediate_size=layer.feed_forward.d_hidden,
         max_position_embeddings=position.max_length if isinstance(position, LearnedPositions) else 1,
-        type_vocab_size=stack.embedding.n_types,
+        type_vocab_size=stack.tokens.n_types,
         hidden_act=activation_name(layer.feed_forward.activation),
         layer_norm_eps=norm.eps if norm else 1e-12,
-        hidden_dropout_prob=stack.embedding.dropout,
+        hidden_dropout_prob=stack.tokens.dropout,
         attention_probs_dropout_prob=layer.attention.dropout,
         tie_word_embeddings=head.tied if head and head.task == "masked_language_model" else True,
         id2label=class_names(head),

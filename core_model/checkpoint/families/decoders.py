@@ -40,7 +40,7 @@ class DecoderKeys:
 def common_keys(config: ModelConfig) -> dict[str, Any]:
     """The `DecoderKeys` of a config, by name."""
     return {
-        "vocab_size": config.output_stack.embedding.vocab_size,
+        "vocab_size": config.output_stack.tokens.vocab_size,
         "tie_word_embeddings": bool(config.head and config.head.tied),
         "id2label": class_names(config.head),
         "bos_token_id": config.special.begin,

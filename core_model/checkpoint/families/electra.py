@@ -52,7 +52,7 @@ def _read(keys: ElectraKeys, weights: Weights) -> ModelConfig:
 
 
 def _write(config: ModelConfig) -> Foreign:
-    keys = ElectraKeys(**encoders.common_keys(config), embedding_size=config.output_stack.embedding.d_embedding)
+    keys = ElectraKeys(**encoders.common_keys(config), embedding_size=config.output_stack.tokens.d_embedding)
     return encoders.foreign(FAMILY, keys, config)
 
 

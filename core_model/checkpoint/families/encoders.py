@@ -147,7 +147,7 @@ def common_keys(config: ModelConfig) -> dict[str, Any]:
     norm = layer.attention_residual.total
     is_masked = head is not None and head.task == "masked_language_model"
     return {
-        "vocab_size": stack.embedding.vocab_size,
+        "vocab_size": stack.tokens.vocab_size,
         "hidden_size": stack.d_model,
         "num_hidden_layers": stack.n_layers,
         "num_attention_heads": layer.attention.n_heads,
@@ -155,10 +155,10 @@ def common_keys(config: ModelConfig) -> dict[str, Any]:
         "max_position_embeddings": position.max_length + position.offset
         if isinstance(position, LearnedPositions)
         else 512,
-        "type_vocab_size": stack.embedding.n_types,
+        "type_vocab_size": stack.tokens.n_types,
         "hidden_act": activation_name(layer.feed_forward.activation),
         "layer_norm_eps": norm.eps if norm else 1e-12,
-        "hidden_dropout_prob": stack.embedding.dropout,
+        "hidden_dropout_prob": stack.tokens.dropout,
         "attention_probs_dropout_prob": layer.attention.dropout,
         "tie_word_embeddings": head.tied if head is not None and is_masked else None,
         "id2label": class_names(head),

@@ -130,7 +130,7 @@ def _read_zeroed(keys: EsmKeys) -> ZeroedTokens | None:
 
 def _write(config: ModelConfig) -> Foreign:
     stack = config.output_stack
-    embedding, layer = stack.embedding, stack.layers[0]
+    embedding, layer = stack.tokens, stack.layers[0]
     before, rotary = layer.attention_residual.before, layer.attention.position
     told = {
         **encoders.common_keys(config),

@@ -74,9 +74,16 @@ def activation_name(ours: Activation) -> str:
     raise ConfigError(f"activation is {ours!r}: transformers has no name for it")
 
 
-def special_tokens(*, begin: TokenId = None, end: TokenId = None, padding: TokenId = None) -> SpecialTokens:
+def special_tokens(
+    *, begin: TokenId = None, end: TokenId = None, padding: TokenId = None, decoder_start: TokenId = None
+) -> SpecialTokens:
     """Ids with a role; of several the first, and -1, which some configs write for none, is none."""
-    return SpecialTokens(begin=_first_id(begin), end=_first_id(end), padding=_first_id(padding))
+    return SpecialTokens(
+        begin=_first_id(begin),
+        end=_first_id(end),
+        padding=_first_id(padding),
+        decoder_start=_first_id(decoder_start),
+    )
 
 
 def classes(id2label: Mapping[str, str] | None, n_stored: int | None) -> tuple[int, tuple[str, ...]]:
@@ -95,7 +102,7 @@ def classes(id2label: Mapping[str, str] | None, n_stored: int | None) -> tuple[i
 
 def class_names(head: HeadSpec | None) -> dict[str, str] | None:
     """The id2label of a classifier; None for other heads."""
-    if head is None or head.task not in ("sequence_classes", "token_classes"):
+    if head is None or head.task not in ("sequence_classes", "token_classes", "image_classes"):
         return None
     return {str(i): name for i, name in enumerate(head.labels or _unnamed(head.n_outputs))}
 

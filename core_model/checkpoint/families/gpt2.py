@@ -100,7 +100,7 @@ def _write(config: ModelConfig) -> Foreign:
         n_inner=layer.feed_forward.d_hidden,
         activation_function=activation_name(layer.feed_forward.activation),
         layer_norm_epsilon=stack.final_norm.eps if stack.final_norm else 1e-5,
-        embd_pdrop=stack.embedding.dropout,
+        embd_pdrop=stack.tokens.dropout,
         attn_pdrop=layer.attention.dropout,
         resid_pdrop=layer.attention_residual.dropout,
         scale_attn_weights=layer.attention.scale == plain_scale,

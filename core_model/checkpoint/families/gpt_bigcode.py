@@ -97,7 +97,7 @@ def _write(config: ModelConfig) -> Foreign:
         multi_query=layer.attention.n_key_heads == 1,
         activation_function=activation_name(layer.feed_forward.activation),
         layer_norm_epsilon=stack.final_norm.eps if stack.final_norm else 1e-5,
-        embd_pdrop=stack.embedding.dropout,
+        embd_pdrop=stack.tokens.dropout,
         attn_pdrop=layer.attention.dropout,
         resid_pdrop=layer.attention_residual.dropout,
         scale_attn_weights=layer.attention.scale == layer.attention.head_size**-0.5,

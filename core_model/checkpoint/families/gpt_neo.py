@@ -120,7 +120,7 @@ def _write(config: ModelConfig) -> Foreign:
         window_size=next((window for window in windows if window is not None), 256),
         activation_function=activation_name(layer.feed_forward.activation),
         layer_norm_epsilon=stack.final_norm.eps if stack.final_norm else 1e-5,
-        embed_dropout=stack.embedding.dropout,
+        embed_dropout=stack.tokens.dropout,
         attention_dropout=layer.attention.dropout,
         resid_dropout=layer.attention_residual.dropout,
     )

@@ -44,7 +44,7 @@ def _write(config: ModelConfig) -> GraniteKeys:
         **rms_keys(config),
         attention_bias=layer.attention.output_bias,
         mlp_bias=layer.feed_forward.bias,
-        embedding_multiplier=config.output_stack.embedding.scale,
+        embedding_multiplier=config.output_stack.tokens.scale,
         attention_multiplier=layer.attention.scale,
         residual_multiplier=layer.attention_residual.scale,
         logits_scaling=_divisor(config.head.scale if config.head else 1.0),

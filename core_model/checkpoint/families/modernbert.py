@@ -174,7 +174,7 @@ def _write(config: ModelConfig) -> Foreign:
     windows = window_keys(config)
     transform = head.transform if head else None
     keys = ModernBertKeys(
-        vocab_size=stack.embedding.vocab_size,
+        vocab_size=stack.tokens.vocab_size,
         hidden_size=stack.d_model,
         num_hidden_layers=stack.n_layers,
         num_attention_heads=layer.attention.n_heads,
@@ -184,7 +184,7 @@ def _write(config: ModelConfig) -> Foreign:
         norm_bias=bool(norm and norm.bias),
         attention_bias=layer.attention.query_bias,
         attention_dropout=layer.attention.dropout,
-        embedding_dropout=stack.embedding.dropout,
+        embedding_dropout=stack.tokens.dropout,
         mlp_bias=layer.feed_forward.bias,
         mlp_dropout=layer.feed_forward.dropout,
         decoder_bias=bool(head and head.bias),

@@ -131,7 +131,7 @@ def _write(config: ModelConfig) -> Foreign:
             alibi_bias_max=_whole(position.max_bias) if isinstance(position, AlibiPositions) else 8,
         ),
         layer_norm_epsilon=stack.final_norm.eps if stack.final_norm else 1e-5,
-        emb_pdrop=stack.embedding.dropout,
+        emb_pdrop=stack.tokens.dropout,
     )
     return foreign(FAMILY, keys, config)
 

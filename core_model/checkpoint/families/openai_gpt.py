@@ -76,7 +76,7 @@ def _write(config: ModelConfig) -> Foreign:
         n_head=layer.attention.n_heads,
         afn=next((name for name, known in _ACTIVATIONS.items() if known == activation), activation),
         layer_norm_epsilon=residual.total.eps if residual.total else 1e-5,
-        embd_pdrop=stack.embedding.dropout,
+        embd_pdrop=stack.tokens.dropout,
         attn_pdrop=layer.attention.dropout,
         resid_pdrop=residual.dropout,
     )

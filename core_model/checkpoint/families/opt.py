@@ -113,7 +113,7 @@ def _write(config: ModelConfig) -> Foreign:
         num_attention_heads=layer.attention.n_heads,
         ffn_dim=layer.feed_forward.d_hidden,
         max_position_embeddings=position.max_length if isinstance(position, LearnedPositions) else 1,
-        word_embed_proj_dim=stack.embedding.d_embedding,
+        word_embed_proj_dim=stack.tokens.d_embedding,
         do_layer_norm_before=residual.before is not None,
         _remove_final_layer_norm=stack.final_norm is None,
         layer_norm_elementwise_affine=norm is None or norm.weight,

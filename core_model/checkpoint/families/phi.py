@@ -61,7 +61,7 @@ def _write(config: ModelConfig) -> PhiKeys:
         layer_norm_eps=final_eps(config),
         qk_layernorm=layer.attention.query_key_norm is not None,
         resid_pdrop=layer.attention_residual.dropout,
-        embd_pdrop=config.output_stack.embedding.dropout,
+        embd_pdrop=config.output_stack.tokens.dropout,
     )
 
 

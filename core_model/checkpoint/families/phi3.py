@@ -64,7 +64,7 @@ def _write(config: ModelConfig) -> Phi3Keys:
         original_max_position_embeddings=scaling.original_length if scaling else 4096,
         sliding_window=layer.attention.mask.window,
         resid_pdrop=layer.attention_residual.dropout,
-        embd_pdrop=config.output_stack.embedding.dropout,
+        embd_pdrop=config.output_stack.tokens.dropout,
     )
 
 

@@ -52,7 +52,7 @@ def _read(keys: RoformerKeys, weights: Weights) -> ModelConfig:
 
 
 def _write(config: ModelConfig) -> Foreign:
-    keys = RoformerKeys(**encoders.common_keys(config), embedding_size=config.output_stack.embedding.d_embedding)
+    keys = RoformerKeys(**encoders.common_keys(config), embedding_size=config.output_stack.tokens.d_embedding)
     return encoders.foreign(FAMILY, keys, config)
 
 

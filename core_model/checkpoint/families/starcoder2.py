@@ -56,7 +56,7 @@ def _write(config: ModelConfig) -> Starcoder2Keys:
         use_bias=layer.attention.output_bias,
         sliding_window=layer.attention.mask.window,
         residual_dropout=layer.attention_residual.dropout,
-        embedding_dropout=config.output_stack.embedding.dropout,
+        embedding_dropout=config.output_stack.tokens.dropout,
     )
 
 

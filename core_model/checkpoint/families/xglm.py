@@ -97,7 +97,7 @@ def _write(config: ModelConfig) -> Foreign:
         num_layers=stack.n_layers,
         attention_heads=layer.attention.n_heads,
         ffn_dim=layer.feed_forward.d_hidden,
-        scale_embedding=stack.embedding.scale != 1,
+        scale_embedding=stack.tokens.scale != 1,
         activation_function=activation_name(layer.feed_forward.activation),
         dropout=layer.attention_residual.dropout,
         attention_dropout=layer.attention.dropout,

@@ -1,0 +1,143 @@
+"""Inputs as the tensors each stack of a model reads, once they fit it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from core_model.config import AudioEmbedding, ModelConfig, PatchEmbedding, StackConfig, TokenEmbedding
+from core_model.errors import TraceError
+from core_model.nn.transformer import Transformer
+from core_model.trace.inputs import Ids, Inputs
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GivenTensors:
+    """What the stacks read, by name in the order they run, with a batch axis on the model's device; one of two towers
+    may be absent. type_ids_BN are of the first."""
+
+    by_stack: dict[str, torch.Tensor]
+    type_ids_BN: torch.Tensor | None
+
+    @property
+    def first(self) -> torch.Tensor:
+        """What the first stack reads."""
+        return next(iter(self.by_stack.values()))
+
+    @property
+    def second(self) -> torch.Tensor | None:
+        """What the decoder beside an encoder reads; None without one."""
+        return next(iter([*self.by_stack.values()][1:]), None)
+
+    def n_tokens(self, config: ModelConfig) -> tuple[int, ...]:
+        """How many vectors the layers of each stack of the model read; 0 for a tower that is given nothing."""
+        return tuple(
+            _n_vectors(stack, self.by_stack[name]) if name in self.by_stack else 0
+            for name, stack in config.stacks.items()
+        )
+
+
+def checked_tensors(model: Transformer, inputs: Inputs) -> GivenTensors:
+    """The tensors of inputs that fit the model.
+
+    Raises TraceError when one is missing, has another size, or is of a kind that no stack of this model reads.
+    """
+    config, parameter = model.config, next(model.parameters())
+    arrays: dict[str, np.ndarray] = {}
+    read: set[str] = {"type_ids"}
+    for name, stack in config.stacks.items():
+        is_second = name == "decoder" and config.encoder is not None
+        names = _names(stack, "decoder_" if is_second else "")
+        array = _checked(stack, inputs, names)
+        read.update(names)
+        if array is not None:
+            arrays[name] = array
+        elif not config.has_towers:
+            raise TraceError(_absent(names, is_second=is_second))
+    _require_all_read(inputs, read)
+    if not arrays:
+        raise TraceError("nothing was given to either tower: give ids or pixels")
+    first = next(iter(config.stacks.values())).embedding
+    types = None
+    if isinstance(first, TokenEmbedding) and first.n_types:
+        types = _known("type_ids", inputs.type_ids, first.n_types)
+    return GivenTensors(
+        by_stack={name: _batched(array, parameter) for name, array in arrays.items()},
+        type_ids_BN=None if types is None else _batched(types, parameter),
+    )
+
+
+def _names(stack: StackConfig, prefix: str) -> tuple[str, ...]:
+    """The fields of Inputs that a stack reads, one of them."""
+    if isinstance(stack.embedding, PatchEmbedding):
+        return ("pixels",)
+    if isinstance(stack.embedding, AudioEmbedding):
+        return ("features",)
+    vectors = f"{prefix}embeddings"
+    return (f"{prefix}ids", vectors) if isinstance(stack.embedding, TokenEmbedding) else (vectors,)
+
+
+def _absent(names: Sequence[str], *, is_second: bool) -> str:
+    given = " or ".join(names)
+    if is_second:
+        return f"this model has an encoder and a decoder: give {given} (the target) as well"
+    return f"this model reads {given}: give them"
+
+
+def _require_all_read(inputs: Inputs, read: set[str]) -> None:
+    for name in ("ids", "embeddings", "pixels", "features", "decoder_ids", "decoder_embeddings"):
+        if getattr(inputs, name) is not None and name not in read:
+            reason = "this model is one stack only" if name.startswith("decoder_") else "this model does not read them"
+            raise TraceError(f"{name} were given, but {reason}: leave them out")
+
+
+def _checked(stack: StackConfig, inputs: Inputs, names: Sequence[str]) -> np.ndarray | None:
+    """What is given of what a stack reads, once it has the sizes of the model."""
+    spec = stack.embedding
+    array = next((getattr(inputs, name) for name in names if getattr(inputs, name) is not None), None)
+    if array is None:
+        return None
+    if isinstance(spec, PatchEmbedding):
+        return _of_shape("pixels", array, (spec.n_channels, *spec.image_size), "[channels, rows, columns]")
+    if isinstance(spec, AudioEmbedding):
+        return _of_shape("features", array, (spec.n_features, array.shape[1]), "[features, frames]")
+    if np.issubdtype(array.dtype, np.integer):
+        return _known(names[0], array, stack.tokens.vocab_size)
+    width = spec.d_embedding if isinstance(spec, TokenEmbedding) else stack.d_model
+    if array.shape[1] != width:
+        raise TraceError(f"{names[-1]} are {array.shape[1]} wide: this model takes vectors of {width}")
+    return array
+
+
+def _of_shape(name: str, array: np.ndarray, shape: tuple[int, ...], axes: str) -> np.ndarray:
+    if array.shape != shape:
+        raise TraceError(f"{name} have the shape {list(array.shape)}: this model reads {axes} = {list(shape)}")
+    return array
+
+
+def _known(name: str, given: Ids | None, n_rows: int) -> np.ndarray | None:
+    """The ids, once all of them are rows of the model's table."""
+    if given is None:
+        return None
+    ids = np.asarray(given)
+    beyond = np.flatnonzero((ids < 0) | (ids >= n_rows))
+    if len(beyond):
+        index = int(beyond[0])
+        raise TraceError(f"{name}[{index}] is {ids[index]}: this model knows 0 to {n_rows - 1}")
+    return ids
+
+
+def _batched(array: np.ndarray, parameter: torch.Tensor) -> torch.Tensor:
+    """A batch of one on the parameter's device; vectors in its dtype, ids as they are."""
+    batch = torch.from_numpy(array)[None]
+    return batch.to(parameter) if batch.is_floating_point() else batch.to(parameter.device)
+
+
+def _n_vectors(stack: StackConfig, given: torch.Tensor) -> int:
+    spec = stack.embedding
+    if isinstance(spec, PatchEmbedding):
+        return spec.n_tokens
+    return spec.n_tokens(given.shape[2]) if isinstance(spec, AudioEmbedding) else given.shape[1]
