@@ -80,9 +80,6 @@ class ActionTable(QObject):
     def __getitem__(self, key: str) -> CommandAction:
         return self._actions[key]
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._actions
-
     def refresh(self) -> None:
         for action in self._actions.values():
             action.refresh()

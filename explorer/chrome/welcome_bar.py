@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
@@ -17,8 +17,6 @@ from explorer.widgets.elided_label import ElidedLabel
 
 class WelcomeBar(QWidget):
     """Shown beside the pictures of a sample, until it is closed."""
-
-    closed = Signal()
 
     def __init__(
         self, samples: Sequence[Sample], actions: Mapping[str, QAction], parent: QWidget | None = None
@@ -61,4 +59,3 @@ class WelcomeBar(QWidget):
     def _on_close_clicked(self) -> None:
         self._is_closed = True
         self.hide()
-        self.closed.emit()

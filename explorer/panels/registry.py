@@ -148,8 +148,3 @@ PANELS: tuple[PanelSpec, ...] = (
         tooltip="What the program has said since it started.",
     ),
 )
-
-
-def panel_spec(key: str) -> PanelSpec:
-    """The row of that key."""
-    return next(spec for spec in PANELS if spec.key == key)
