@@ -8,7 +8,6 @@ here knows torch, files, devices or seeds.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -26,12 +25,16 @@ def _require_counts(record: object, minimum: int, *names: str) -> None:
             raise ConfigError(f"{name} is {value!r}: it must be a whole number of at least {minimum}")
 
 
+_LARGEST = 3.4028234663852886e38
+"""The largest number of float32, in which is computed."""
+
+
 def _require_positive(record: object, *names: str) -> None:
-    """Raise ConfigError unless every named field of the record is a finite number above zero."""
+    """Raise ConfigError unless every named field of the record is a number above zero that float32 holds."""
     for name in names:
         value = getattr(record, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-            raise ConfigError(f"{name} is {value!r}: it must be a finite number above 0")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST:
+            raise ConfigError(f"{name} is {value!r}: it must be a number above 0, at most {_LARGEST:.1e}")
 
 
 def _given(record: object, *names: str) -> list[str]:
@@ -149,15 +152,21 @@ class RotaryPositions:
                 f"frequencies has {len(self.frequencies)} numbers: {self.n_rotated} rotated dimensions need "
                 f"{self.n_rotated // 2}, and no scaling"
             )
-        if self.scaling is not None and self.scaling.kind == "longrope":
-            for name, factors in (
-                ("short_factors", self.scaling.short_factors),
-                ("long_factors", self.scaling.long_factors),
-            ):
-                if len(factors) != self.n_rotated // 2:
-                    raise ConfigError(
-                        f"{name} has {len(factors)} entries: longrope needs one for each of {self.n_rotated // 2} pairs"
-                    )
+        if self.scaling is not None:
+            self._check_scaling(self.scaling)
+
+    def _check_scaling(self, scaling: RotaryScaling) -> None:
+        if scaling.kind == "dynamic" and self.n_rotated == 2:
+            raise ConfigError(
+                "n_rotated is 2: dynamic scaling changes the base, on which a single pair does not depend"
+            )
+        if scaling.kind == "yarn" and self.base == 1:
+            raise ConfigError("base is 1: all pairs turn alike, so yarn cannot tell fast ones from slow ones")
+        if scaling.kind == "longrope":
+            for name in ("short_factors", "long_factors"):
+                n_factors, n_pairs = len(getattr(scaling, name)), self.n_rotated // 2
+                if n_factors != n_pairs:
+                    raise ConfigError(f"{name} has {n_factors} entries: longrope needs one for each of {n_pairs} pairs")
 
 
 @dataclass(frozen=True, kw_only=True)

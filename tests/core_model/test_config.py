@@ -79,6 +79,17 @@ def borrowing(**changes) -> LayerSpec:
             {"n_rotated": 4, "scaling": replace(LONGROPE, long_factors=())},
             "long_factors has 0 entries: .* each of 2 pairs",
         ),
+        (
+            RotaryPositions,
+            {"n_rotated": 2, "scaling": RotaryScaling(kind="dynamic", original_length=8)},
+            "n_rotated is 2: dynamic",
+        ),
+        (
+            RotaryPositions,
+            {"n_rotated": 4, "base": 1.0, "scaling": RotaryScaling(kind="yarn", original_length=8)},
+            "base is 1: .*yarn",
+        ),
+        (NormSpec, {"eps": 1e39}, "eps is 1e\\+39: .* at most 3.4e\\+38"),
         (AlibiPositions, {"max_bias": 0}, "max_bias is 0"),
         (BucketedPositions, {"n_buckets": 3}, "n_buckets is 3: .* at least 4"),
         (BucketedPositions, {"n_buckets": 1, "bidirectional": False}, "n_buckets is 1: .* at least 2"),
