@@ -34,7 +34,7 @@ def _require_positive(record: object, *names: str) -> None:
     for name in names:
         value = getattr(record, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LARGEST:
-            raise ConfigError(f"{name} is {value!r}: it must be a number above 0, at most {_LARGEST:.1e}")
+            raise ConfigError(f"{name} is {value!r}: it must be a finite number above 0, at most {_LARGEST:.1e}")
 
 
 def _given(record: object, *names: str) -> list[str]:
