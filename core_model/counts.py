@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from core_model.checkpoint.shapes import tensor_shapes
 from core_model.config import AttentionSpec, FeedForwardSpec, LayerSpec, ModelConfig
+from core_model.shapes import tensor_shapes
 from core_model.sites import LAYER_ACTIVATIONS, layer_site
 
 

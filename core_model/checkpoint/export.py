@@ -16,7 +16,7 @@ import msgspec
 from core_model.checkpoint.config_codec import config_to_json
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
-from core_model.checkpoint.shapes import tensor_shapes
+from core_model.shapes import tensor_shapes
 from core_model.checkpoint.wording import file_name
 from core_model.checkpoint.writing import CONFIG_NAME, replaced_folder, write_json, write_weights
 from core_model.config import ModelConfig

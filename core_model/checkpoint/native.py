@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from core_model.checkpoint.config_codec import config_from_json, config_to_json
 from core_model.checkpoint.families.family import NameTable, row
-from core_model.checkpoint.shapes import tensor_shapes
 from core_model.checkpoint.wording import shown
 from core_model.checkpoint.writing import CONFIG_NAME, replaced_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import ConfigError
+from core_model.shapes import tensor_shapes
 from core_model.tokenize.encoding import SavableTokenizer
 
 if TYPE_CHECKING:

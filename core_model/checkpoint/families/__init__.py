@@ -50,7 +50,7 @@ from core_model.checkpoint.families import (
     xglm,
 )
 from core_model.checkpoint.families.family import Family, unwrapped, weights_of
-from core_model.checkpoint.shapes import Shape
+from core_model.shapes import Shape
 
 FAMILIES: tuple[Family, ...] = (
     nanogpt.FAMILY,  # before GPT-2, whose names it has with other shapes

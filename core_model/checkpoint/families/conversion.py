@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from core_model.checkpoint.shapes import Shape
+from core_model.shapes import Shape
 
 if TYPE_CHECKING:
     import torch

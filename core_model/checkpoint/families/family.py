@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core_model.checkpoint.families.conversion import SAME, Conversion
-from core_model.checkpoint.shapes import Shape
+from core_model.shapes import Shape
 from core_model.config import ModelConfig
 from core_model.errors import ConfigError
 

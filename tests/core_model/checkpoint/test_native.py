@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from core_model.checkpoint import native, open_checkpoint, writing
 from core_model.checkpoint.config_codec import config_from_json, config_to_json
 from core_model.checkpoint.native import save_run_model
-from core_model.checkpoint.shapes import tensor_shapes
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError, CoreError
 from core_model.nn.transformer import Transformer
+from core_model.shapes import tensor_shapes
 from core_model.tokenize.native import CharacterTokenizer
 from core_model.trace import Inputs, run_trace
 from tests.core_model.checkpoint.configs import EVERY, translator

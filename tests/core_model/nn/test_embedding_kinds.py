@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from core_model.checkpoint.shapes import tensor_shapes
 from core_model.config import HeadSpec, ModelConfig, TokenEmbedding, ZeroedTokens, multi_head
 from core_model.errors import ConfigError
 from core_model.nn.transformer import Transformer
+from core_model.shapes import tensor_shapes
 from tests.core_model.models import D_MODEL, N_HEADS, VOCAB, layer, stack
 
 MASK = 5

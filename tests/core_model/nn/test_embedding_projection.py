@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from core_model.checkpoint.shapes import tensor_shapes
 from core_model.config import (
     FeedForwardSpec,
     LayerSpec,
@@ -17,6 +16,7 @@ from core_model.config import (
     multi_head,
 )
 from core_model.nn.transformer import Transformer
+from core_model.shapes import tensor_shapes
 
 IDS_BN = torch.tensor([[3, 1, 4, 1, 5]])
 
