@@ -16,11 +16,11 @@ import msgspec
 from core_model.checkpoint.config_codec import config_to_json
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
-from core_model.shapes import tensor_shapes
 from core_model.checkpoint.wording import file_name
 from core_model.checkpoint.writing import CONFIG_NAME, replaced_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError
+from core_model.shapes import tensor_shapes
 
 if TYPE_CHECKING:
     import torch
@@ -83,7 +83,7 @@ class Expression:
 def express(config: ModelConfig, family: Family) -> Expression:
     """The config as the family says it; ConfigError names the first field the family cannot say."""
     foreign = family.write(config)
-    read = family.read(foreign.keys, weights_of(family.names, {}, architecture=foreign.architecture))
+    read = family.read(foreign.keys, weights_of(family.names, foreign.stored, architecture=foreign.architecture))
     difference = _first_difference(config_to_json(config), config_to_json(read), "config")
     if difference is not None:
         raise ConfigError(f"this model is no {family.label}: {difference}")

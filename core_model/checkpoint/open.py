@@ -12,7 +12,7 @@ from core_model.checkpoint.describe import describe, describe_tensors
 from core_model.checkpoint.folder import Location, locate
 from core_model.checkpoint.reading import Reading, read_checkpoint
 from core_model.checkpoint.shards import TensorStore, open_files, open_index
-from core_model.checkpoint.text import decoder_side, find_tokenizer
+from core_model.checkpoint.text import READS_AGAIN, as_fed, find_tokenizer
 from core_model.config import ModelConfig, TokenEmbedding
 from core_model.errors import TokenizerError
 from core_model.results import FloatArray, ModelInfo, TensorInfo
@@ -74,6 +74,7 @@ class Checkpoint:
     def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Inputs:
         """The text as inputs of this model; `target` is what a decoder beside an encoder is fed, after its start token.
 
+        Without a target, the decoder of a classifier is fed the text again, as it was trained (BART, T5).
         TokenizerError without a tokenizer, or for text it cannot express.
         """
         if self._tokenizer is None or self.config is None:
@@ -84,7 +85,9 @@ class Checkpoint:
         tokens = self._tokenizer.encode(text, pair)
         decoder_tokens = None
         if self.config.encoder and self.config.decoder:
-            decoder_tokens = decoder_side(self._tokenizer, target or "", self.config.special)
+            reads_again = target is None and self.config.head is not None and self.config.head.task in READS_AGAIN
+            told = tokens if reads_again else self._tokenizer.encode_target(target or "")
+            decoder_tokens = as_fed(told, self._tokenizer, self.config.special)
         return Inputs(
             ids=tokens.ids,
             type_ids=tokens.type_ids if first.n_types else None,

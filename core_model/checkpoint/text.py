@@ -1,4 +1,4 @@
-"""The tokenizer of a checkpoint, and the text a decoder beside an encoder is fed."""
+"""The tokenizer of a checkpoint, and what a decoder beside an encoder is fed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 from core_model.config import ModelConfig, SpecialTokens, TokenEmbedding
 from core_model.errors import TokenizerError
 from core_model.tokenize import Encoding, Tokenizer, load_tokenizer
+
+READS_AGAIN = ("sequence_classes", "answer_span")
+"""Tasks of a head whose decoder reads what the encoder read."""
 
 
 def find_tokenizer(
@@ -28,16 +31,19 @@ def find_tokenizer(
     return tokenizer, tokenizer.warnings
 
 
-def decoder_side(tokenizer: Tokenizer, target: str, special: SpecialTokens) -> Encoding:
-    """What the decoder is fed so that it predicts `target` token by token: its start token, then all but the end.
+def as_fed(encoding: Encoding, tokenizer: Tokenizer, special: SpecialTokens) -> Encoding:
+    """A target as the decoder is fed it, so that it predicts it token by token: its start token, then all but the end.
 
-    TokenizerError when the model has no start token and the target is empty.
+    Where the model has no start token, a last one that is not the end goes first: the language of mBART's targets.
+    TokenizerError when nothing is left.
     """
-    encoding = tokenizer.encode_target(target)
-    if encoding.ids and encoding.special[-1] and encoding.ids[-1] == special.end:
+    start = special.decoder_start
+    if encoding.ids and encoding.special[-1]:
+        last = encoding.ids[-1]
+        start = last if start is None and last != special.end else start
         encoding = _cut(encoding, slice(None, -1))
-    if special.decoder_start is not None:
-        encoding = _with_start(encoding, tokenizer, special.decoder_start)
+    if start is not None:
+        encoding = _with_start(encoding, tokenizer, start)
     if not encoding.ids:
         raise TokenizerError("the target is empty: give the text the decoder is to read")
     return encoding

@@ -94,5 +94,23 @@ class Stacked:
         return [tensor.clone() for tensor in stacked]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wrapped:
+    """A stored tensor is one of ours with an axis of length 1 in front."""
+
+    def their_shapes(self, ours: Sequence[Shape]) -> tuple[Shape, ...]:
+        """One axis more."""
+        return tuple((1, *shape) for shape in ours)
+
+    def to_ours(self, theirs: Sequence[torch.Tensor], shapes: Sequence[Shape]) -> list[torch.Tensor]:
+        """Views."""
+        return [stored[0] for stored in theirs]
+
+    def to_theirs(self, ours: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Views."""
+        return [tensor[None] for tensor in ours]
+
+
 SAME = Joined()
 TRANSPOSED = Joined(transposed=True)
+WRAPPED = Wrapped()

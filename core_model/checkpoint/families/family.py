@@ -41,10 +41,14 @@ def row(theirs: str, *ours: str, conversion: Conversion = SAME, also: tuple[str,
 
 @dataclass(frozen=True, kw_only=True)
 class Foreign:
-    """What writing a config gives: the value of each key, and the class of transformers that reads it."""
+    """What writing a config gives: the value of each key, and the class of transformers that reads it.
+
+    `stored` are tensors that will be in the file, where reading the config asks for them.
+    """
 
     keys: Any
     architecture: str
+    stored: Mapping[str, Shape] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,8 +187,9 @@ def weights_of(
     stored: dict[str, str] = {}
     doubles: list[str] = []
     prefix = ""
+    anchored = _anchored_prefix(table, shapes)
     for name in shapes:
-        short, begin = _short_name(table, name)
+        short, begin = _short_name(table, name, anchored)
         prefix = prefix or begin
         if short in stored:
             doubles.append(name)
@@ -208,9 +213,18 @@ def unwrapped(name: str) -> str:
     return name
 
 
-def _short_name(table: NameTable, name: str) -> tuple[str, str]:
+def _anchored_prefix(table: NameTable, names: Iterable[str]) -> str:
+    """What stands before the table's anchor in the first name that ends in it."""
+    found = (re.fullmatch(rf"(.*\.)?{table.anchor}", unwrapped(name)) for name in names) if table.anchor else ()
+    return next((place[1] or "" for place in found if place), "")
+
+
+def _short_name(table: NameTable, name: str, anchored: str) -> tuple[str, str]:
     """The table's name of a stored tensor, and what was taken off its beginning."""
     rest = unwrapped(name)
+    if not rest.startswith(anchored):
+        return f"/{rest}", ""
+    rest = rest.removeprefix(anchored)
     if found := next((prefix for prefix in table.prefixes if rest.startswith(prefix)), None):
         rest = rest.removeprefix(found)
     taken = name[: len(name) - len(rest)]
