@@ -30,6 +30,7 @@ FACT_LABELS = {
     "n_types": "token types",
     "activation": "activation",
     "eps": "norm epsilon",
+    "norm_first": "norms before sublayers",
 }
 """The facts a config.json may state, as `Family.places` and `assume` call them, and what people call them."""
 

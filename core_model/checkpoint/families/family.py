@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core_model.checkpoint.families.conversion import SAME, Conversion
-from core_model.shapes import Shape
 from core_model.config import ModelConfig
 from core_model.errors import ConfigError
+from core_model.shapes import Shape
 
 WRAPPERS = ("module.", "_orig_mod.", "base_model.model.")
 """What DistributedDataParallel, torch.compile and PEFT put before every name."""
@@ -59,7 +59,8 @@ class NameTable:
     one. The first prefix is written, or that of `written_prefixes` for the class of transformers it names. `spellings`
     are (pattern, replacement) for names that older versions wrote otherwise. `buffers` (patterns) hold no weights;
     `unused` (patterns) are weights of a head that this model does not use. `dialects` are (pattern, rows) to read a
-    file by where it has a name with the pattern in it.
+    file by where it has a name with the pattern in it. `anchor` is a pattern of a name of the family that may stand
+    behind any prefix; names that have another are then of something else in the file.
     """
 
     rows: Callable[[ModelConfig], Sequence[Row]]
@@ -70,6 +71,7 @@ class NameTable:
     buffers: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     dialects: tuple[tuple[str, Callable[[ModelConfig], Sequence[Row]]], ...] = ()
+    anchor: str = ""
 
     def rows_for(self, config: ModelConfig, names: Iterable[str]) -> Sequence[Row]:
         """The lines to read a file with these names by."""
