@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from core_model.checkpoint.families import (
     albert,
+    bart,
     bert,
     bloom,
     codegen,
@@ -26,6 +27,9 @@ from core_model.checkpoint.families import (
     gptj,
     granite,
     llama,
+    m2m100,
+    marian,
+    mbart,
     mistral,
     mixtral,
     modernbert,
@@ -36,6 +40,7 @@ from core_model.checkpoint.families import (
     olmo2,
     openai_gpt,
     opt,
+    pegasus,
     phi,
     phi3,
     qwen2,
@@ -47,6 +52,7 @@ from core_model.checkpoint.families import (
     smollm3,
     stablelm,
     starcoder2,
+    t5,
     xglm,
 )
 from core_model.checkpoint.families.family import Family, unwrapped, weights_of
@@ -88,6 +94,14 @@ FAMILIES: tuple[Family, ...] = (
     gpt_bigcode.FAMILY,
     xglm.FAMILY,
     roformer.FAMILY,
+    t5.T5,
+    t5.MT5,
+    t5.UMT5,
+    pegasus.FAMILY,
+    mbart.FAMILY,
+    marian.FAMILY,
+    m2m100.FAMILY,
+    bart.FAMILY,
     roberta.FAMILY,
     mpnet.FAMILY,
     modernbert.FAMILY,
