@@ -125,7 +125,8 @@ def test_every_head_and_the_output_agree_with_the_reference_both_ways(
         ours = checkpoint.load_model()
         assert checkpoint.info.family is not None
         save_as_family(tmp_path / "ours", ours, checkpoint.info.family)
-    again, report = type(model).from_pretrained(tmp_path / "ours", output_loading_info=True)
+    library: Any = type(model)
+    again, report = library.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert [name for name in report["missing_keys"] if not any(part in f"{name}." for part in NOT_READ)] == []
     assert not report["unexpected_keys"] and not report["mismatched_keys"]
     logits = logits_of(want)

@@ -249,7 +249,7 @@ def test_static_tables_of_sines_in_the_file_pass_silently(tmp_path: Path) -> Non
 
 
 def test_logits_without_a_bias_are_read_and_written_so(tmp_path: Path) -> None:
-    model = tiny("Marian", "MTModel")
+    model: Any = tiny("Marian", "MTModel")
     folder = saved(model, tmp_path / "theirs")
     path = folder / "model.safetensors"
     save_file({name: t for name, t in load_file(path).items() if name != "final_logits_bias"}, path)
