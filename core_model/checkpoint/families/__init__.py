@@ -12,6 +12,8 @@ from core_model.checkpoint.families import (
     bloom,
     codegen,
     cohere,
+    deit,
+    dinov2,
     distilbert,
     electra,
     esm,
@@ -53,6 +55,8 @@ from core_model.checkpoint.families import (
     stablelm,
     starcoder2,
     t5,
+    torch_modules,
+    vit,
     xglm,
 )
 from core_model.checkpoint.families.family import Family, unwrapped, weights_of
@@ -109,6 +113,13 @@ FAMILIES: tuple[Family, ...] = (
     electra.FAMILY,
     distilbert.FAMILY,
     albert.FAMILY,
+    deit.FAMILY,  # what has more than another comes before it
+    dinov2.REGISTERS,
+    dinov2.FAMILY,
+    vit.FAMILY,
+    torch_modules.TRANSFORMER,
+    torch_modules.ENCODER,
+    torch_modules.ATTENTION,
 )
 
 

@@ -111,6 +111,56 @@ class Wrapped:
         return [tensor[None] for tensor in ours]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Stored tensors [1, n, C] are ours [sum of n, C] one after another; `counts` are their n."""
+
+    counts: tuple[int, ...]
+
+    def their_shapes(self, ours: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Some of our rows each, with one axis in front."""
+        ((_, *rest),) = ours
+        return tuple((1, count, *rest) for count in self.counts)
+
+    def to_ours(self, theirs: Sequence[torch.Tensor], shapes: Sequence[Shape]) -> list[torch.Tensor]:
+        """One tensor, a copy."""
+        import torch
+
+        return [torch.cat([stored[0] for stored in theirs])]
+
+    def to_theirs(self, ours: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Copies, which no longer share memory."""
+        (rows,) = ours
+        return [part[None].clone() for part in rows.split(list(self.counts))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaged:
+    """The mean of two stored linear maps is one of ours that reads their inputs side by side; of biases, their mean.
+
+    Going back, the second bias is 0: only the sum of the two is known.
+    """
+
+    def their_shapes(self, ours: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Half the inputs each."""
+        (shape,) = ours
+        return ((shape[0], shape[1] // 2),) * 2 if len(shape) == 2 else (shape, shape)
+
+    def to_ours(self, theirs: Sequence[torch.Tensor], shapes: Sequence[Shape]) -> list[torch.Tensor]:
+        """One tensor, a copy."""
+        import torch
+
+        first, second = theirs
+        return [(torch.cat((first, second), dim=1) if first.dim() == 2 else first + second) / 2]
+
+    def to_theirs(self, ours: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Copies."""
+        (whole,) = ours
+        if whole.dim() == 1:
+            return [whole * 2, whole.new_zeros(whole.shape)]
+        return [part * 2 for part in whole.chunk(2, dim=1)]
+
+
 SAME = Joined()
 TRANSPOSED = Joined(transposed=True)
 WRAPPED = Wrapped()
