@@ -22,7 +22,7 @@ from core_model.trace.inputs import Inputs
 from core_model.trace.scores import HeadScores
 from core_model.trace.tap import CollectingTap
 from core_model.trace.tensors import GivenTensors, checked_tensors
-from core_model.trace.views import checked_range, pool
+from core_model.trace.views import checked_range, pool, row_peaks
 
 _KEPT_BYTES = 1 << 28
 """What the normalisers, scaled queries and keys of the heads last asked for may take; the oldest go first."""
@@ -154,6 +154,22 @@ class Trace:
             exact=picture.cells == (1, 1),
             reduce=reduce,
         )
+
+    def row_peaks(
+        self,
+        site: str,
+        layer: int,
+        head: int,
+        rows: tuple[int, int] | None,
+        n: int,
+        reduce: Reduce = "max",
+        *,
+        cancel: CancelToken | None = None,
+    ) -> FloatArray:
+        """The largest weight over all keys [n] of the rows under each of n pixels down, or of the sampled one."""
+        scores = self.head(site, layer, head)
+        row_range = checked_range("rows", rows, scores.n_queries)
+        return _array(row_peaks(scores, row_range, n, reduce, cancel=cancel))
 
     def thumbnails(self, site: str, size: int = 64, *, cancel: CancelToken | None = None) -> FloatArray:
         """Max-pooled pictures of all heads [layers, heads, Y, X], at most `size` pixels a side; NaN where masked."""

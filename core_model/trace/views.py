@@ -18,6 +18,8 @@ from core_model.trace.scores import HeadScores
 
 _BLOCK = 512
 """Rows and columns of a block: its 1 MiB of float32 stays in a core's cache through product and maximum."""
+_PEAK_ROWS = 64
+"""Whole rows of a sample held at once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,6 +65,19 @@ def pool(
         if progress is not None:
             progress(done / len(row_chunks))
     return canvas.finish()
+
+
+def row_peaks(
+    head: HeadScores, rows: slice, n: int, reduce: Reduce = "max", *, cancel: CancelToken | None = None
+) -> torch.Tensor:
+    """The largest weight over all keys under each of n pixels down [n]: of every row there, or of the sampled one."""
+    keys = slice(0, head.n_keys)
+    if reduce != "sample":
+        return pool(head, rows, keys, (n, 1), cancel=cancel).weights[:, 0]
+    down = -(-(rows.stop - rows.start) // n)
+    starts = range(rows.start, rows.stop, down * _PEAK_ROWS)
+    blocks = [slice(start, min(start + down * _PEAK_ROWS, rows.stop), down) for start in starts]
+    return torch.cat([head.sample(block, keys, cancel).amax(1) for block in blocks])
 
 
 class _Canvas:

@@ -116,7 +116,7 @@ class ExportSource:
 
 
 def export_source(state: AppState, whole: HeatmapPicture, tile: HeatmapPicture | None) -> ExportSource | None:
-    """What can be exported of the matrix on screen: `whole`, and `tile` where an exact part lies over it.
+    """What there is to export of the matrix: `whole`, and `tile` where a closer part or a better whole lies over.
 
     None while the picture is not that of the model and text asked for last.
     """
@@ -124,6 +124,8 @@ def export_source(state: AppState, whole: HeatmapPicture, tile: HeatmapPicture |
     if model is None or chosen.site is None or trace is None:
         return None
     port = state.viewport
+    if tile is not None and tile.is_whole:
+        whole = tile
     on_screen = tile or (part_on_screen(whole, port.rows, port.cols) if port else whole)
     provenance = Provenance.of(model.info, state.inputs, site=chosen.site, layer=chosen.layer, head=chosen.head)
     return ExportSource(whole=whole, on_screen=on_screen, provenance=provenance, trace=trace)

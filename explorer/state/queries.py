@@ -7,7 +7,7 @@ Pure, so what is asked when can be tested without a window or a thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from core_model.results import PositionEncoding, Reduce
@@ -17,6 +17,8 @@ from explorer.state.app_state import AppState, Cell, InputText, OpenedModel, Sou
 R = TypeVar("R")
 LaneName: TypeAlias = Literal["interactive", "io", "training"]
 
+POOLED_AT_ONCE = 8192 * 8192
+"""Cells of a matrix that are pooled while one waits; more are sampled first."""
 EXACT_LIMIT = 1024
 """Matrices up to this many rows and columns cross whole, cell by cell; longer ones pooled, with exact tiles on zoom."""
 
@@ -181,23 +183,33 @@ def heads_query(state: AppState) -> HeadsQuery | None:
 
 
 def matrix_query(state: AppState) -> MatrixQuery | None:
-    """The whole matrix, exact where it fits, else pooled."""
-    trace, chosen = traced(state), state.selection
-    if trace is None or chosen.site is None:
+    """The whole matrix, exact where it fits, else pooled; of a very long text a sample of its cells first, at once."""
+    trace, chosen, tokens = traced(state), state.selection, state.current_tokens
+    if trace is None or chosen.site is None or tokens is None:
         return None
-    size = (EXACT_LIMIT, EXACT_LIMIT)
-    return MatrixQuery(trace=trace, site=chosen.site, layer=chosen.layer, head=chosen.head, size=size)
+    n_cells = len(tokens.queries(chosen.site)) * len(tokens.keys(chosen.site))
+    return MatrixQuery(
+        trace=trace,
+        site=chosen.site,
+        layer=chosen.layer,
+        head=chosen.head,
+        size=(EXACT_LIMIT, EXACT_LIMIT),
+        reduce="sample" if n_cells > POOLED_AT_ONCE else "max",
+    )
 
 
 def matrix_tile_query(state: AppState) -> MatrixQuery | None:
-    """The exact part on screen, where the whole matrix is only known pooled."""
+    """The part on screen, closer than the whole shows it; of a sampled whole, the same pooled."""
     whole, tokens, port = matrix_query(state), state.current_tokens, state.viewport
-    if whole is None or tokens is None or port is None:
+    if whole is None or tokens is None:
         return None
     shape = len(tokens.queries(whole.site)), len(tokens.keys(whole.site))
-    is_whole = port.rows == (0, shape[0]) and port.cols == (0, shape[1])
-    is_outside = port.rows[1] > shape[0] or port.cols[1] > shape[1]
-    if max(shape) <= EXACT_LIMIT or is_whole or is_outside:
+    is_whole = port is None or (port.rows == (0, shape[0]) and port.cols == (0, shape[1]))
+    if is_whole and whole.reduce == "sample":
+        return replace(whole, reduce="max")
+    if port is None or is_whole or max(shape) <= EXACT_LIMIT:
+        return None
+    if port.rows[1] > shape[0] or port.cols[1] > shape[1]:
         return None
     return MatrixQuery(
         trace=whole.trace,

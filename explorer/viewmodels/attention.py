@@ -20,7 +20,7 @@ _SELF_TITLES = "query (row)", "key (column)"
 def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
     """The whole matrix, exact or pooled, in the scale and colours that the state asks for."""
     view, display = answer.view, state.display
-    drawn = scaled(view.values, answer.row_peaks, display.scale)
+    drawn = scaled(view.values, answer.row_peaks, display.scale, n_first_keys=_n_first_keys(view))
     row_title, col_title = _CROSS_TITLES if view.site == "decoder.cross" else _SELF_TITLES
     return HeatmapPicture(
         values=drawn.values,
@@ -48,9 +48,9 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
 
 
 def matrix_tile(answer: MatrixAnswer, whole: HeatmapPicture, state: AppState) -> HeatmapPicture:
-    """An exact part to lay over the pooled whole, in the whole's own scale."""
+    """A closer part to lay over the whole, or all of it pooled over its sample, in the whole's own scale."""
     view = answer.view
-    drawn = scaled(view.values, answer.row_peaks, state.display.scale, has_first_key=view.cols[0] == 0)
+    drawn = scaled(view.values, answer.row_peaks, state.display.scale, n_first_keys=_n_first_keys(view))
     return replace(
         whole,
         values=drawn.values,
@@ -64,6 +64,13 @@ def matrix_tile(answer: MatrixAnswer, whole: HeatmapPicture, state: AppState) ->
     )
 
 
+def _n_first_keys(view: HeatmapView) -> int:
+    """How many keys the first column of pixels stands for, where that is the first of the matrix; else 0."""
+    if view.cols[0] != 0:
+        return 0
+    return 1 if view.reduce == "sample" else -(-(view.cols[1] - view.cols[0]) // view.shape[1])
+
+
 def _note(view: HeatmapView) -> str:
     """Whether a pixel is a cell, or what it is the maximum or mean of."""
     if view.exact:
@@ -71,7 +78,9 @@ def _note(view: HeatmapView) -> str:
     height, width = (
         -(-(stop - start) // n) for (start, stop), n in zip((view.rows, view.cols), view.shape, strict=True)
     )
-    word = {"max": "maximum", "mean": "mean", "sample": "one"}[view.reduce]
+    if view.reduce == "sample":
+        return f"a sample: one cell of each {height} x {width}, the others are being computed"
+    word = {"max": "maximum", "mean": "mean"}[view.reduce]
     return f"{word} of up to {height} x {width} cells a pixel; zoom in for exact cells"
 
 

@@ -47,10 +47,10 @@ class Scaled:
     left_out: BoolArray | None = None
 
 
-def scaled(weights: FloatArray, row_peaks: FloatArray, scale: ScaleName, *, has_first_key: bool = True) -> Scaled:
+def scaled(weights: FloatArray, row_peaks: FloatArray, scale: ScaleName, *, n_first_keys: int = 1) -> Scaled:
     """Weights [r, c] as `scale` draws them. `row_peaks` [r] is the largest weight of each whole row.
 
-    `has_first_key`: the first column of pixels covers the first key.
+    `n_first_keys`: how many keys the first column of pixels stands for, the first key among them; 0: it is elsewhere.
     """
     if scale == "log":
         values = np.full_like(weights, -np.inf)
@@ -61,14 +61,18 @@ def scaled(weights: FloatArray, row_peaks: FloatArray, scale: ScaleName, *, has_
         return Scaled(values=shares, levels=(0.0, 1.0), ticks=(), name="share of the row's largest weight")
     if scale == "sink_excluded":
         left_out = np.zeros(weights.shape, dtype=np.bool_)
-        left_out[:, : int(has_first_key)] = True
+        left_out[:, : min(n_first_keys, 1)] = True
         peak = float(weights[~left_out].max(initial=0.0)) or 1.0
         return Scaled(
             values=weights,
             levels=(0.0, peak),
             ticks=(),
-            name="attention weight, key 0 left out",
-            left_out=left_out if has_first_key else None,
+            name=f"attention weight, {_keys(n_first_keys)} left out",
+            left_out=left_out if n_first_keys else None,
         )
     top = max(1.0, float(weights.max(initial=0.0)))
     return Scaled(values=weights, levels=(0.0, top), ticks=(), name="attention weight, linear")
+
+
+def _keys(n_first: int) -> str:
+    return "key 0" if n_first <= 1 else f"keys 0 to {n_first - 1}"

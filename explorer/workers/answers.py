@@ -79,11 +79,12 @@ def _matrix(engine: Engine, query: MatrixQuery, cancel: CancelToken, progress: P
     trace = engine.trace(query.trace, cancel, progress)
     head = {"site": query.site, "layer": query.layer, "head": query.head, "rows": query.rows, "cancel": cancel}
     view = trace.view(**head, cols=query.cols, size=query.size, reduce=query.reduce)
-    peaks = view
-    if view.reduce != "max" or view.cols != (0, trace.shape(query.site)[3]):
-        peaks = trace.view(**head, cols=None, size=(view.shape[0], 1), reduce="max")
+    if view.reduce == "max" and view.cols == (0, trace.shape(query.site)[3]):
+        peaks = view.values.max(axis=1)
+    else:
+        peaks = trace.row_peaks(**head, n=view.shape[0], reduce=query.reduce)
     queries, keys = _axes(engine, query.trace, query.site)
-    return MatrixAnswer(view=view, row_peaks=read_only(peaks.values.max(axis=1)), queries=queries, keys=keys)
+    return MatrixAnswer(view=view, row_peaks=read_only(peaks), queries=queries, keys=keys)
 
 
 def _inspector(engine: Engine, query: InspectorQuery, cancel: CancelToken, progress: Progress) -> InspectorAnswer:

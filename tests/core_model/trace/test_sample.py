@@ -14,7 +14,7 @@ from core_model.errors import Cancelled
 from core_model.nn.attention import HeadInputs
 from core_model.nn.positions import alibi_slopes
 from core_model.trace.scores import HeadScores
-from core_model.trace.views import pool
+from core_model.trace.views import pool, row_peaks
 
 N = 210
 SPECS = {
@@ -64,3 +64,13 @@ def test_a_sample_stops_when_asked() -> None:
     token.cancel()
     with pytest.raises(Cancelled):
         pool(HeadScores(_head(SPECS["causal"]), 0), slice(0, N), slice(0, N), (40, 30), "sample", cancel=token)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_row_peaks_are_the_largest_weight_of_each_row_over_all_keys(name: str) -> None:
+    heads = _head(SPECS[name])
+    whole = HeadScores(heads, 0).weights(slice(0, N), slice(0, N)).numpy().max(1)
+    sampled = row_peaks(HeadScores(heads, 0), slice(10, N), 40, "sample").numpy()
+    np.testing.assert_allclose(sampled, whole[10::5], rtol=1e-5)
+    pooled = row_peaks(HeadScores(heads, 0), slice(10, N), 40).numpy()
+    np.testing.assert_allclose(pooled, whole[10:].reshape(40, 5).max(1), rtol=1e-5)

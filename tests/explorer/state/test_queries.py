@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from explorer.state.app_state import AppState, Cell, InputText, Selection, Viewport
 from explorer.state.queries import (
     EXACT_LIMIT,
+    POOLED_AT_ONCE,
     HeadsQuery,
     InspectorQuery,
     MatrixQuery,
@@ -116,3 +118,18 @@ def test_a_viewport_of_a_longer_text_before_asks_nothing_outside_the_matrix() ->
     n = EXACT_LIMIT + 1
     port = Viewport(rows=(2000, 2100), cols=(0, 100), size=(400, 600))
     assert matrix_tile_query(_long_state(n, viewport=port)) is None
+
+
+def test_a_very_long_matrix_is_sampled_at_once_and_pooled_after() -> None:
+    state = _long_state(math.isqrt(POOLED_AT_ONCE) + 1)
+    whole, detail = matrix_query(state), matrix_tile_query(state)
+    assert whole is not None
+    assert whole.reduce == "sample"
+    assert detail == replace(whole, reduce="max")
+
+
+def test_a_part_of_a_very_long_matrix_is_asked_for_as_of_any_long_one() -> None:
+    port = Viewport(rows=(100, 300), cols=(50, 250), size=(400, 600))
+    query = matrix_tile_query(_long_state(math.isqrt(POOLED_AT_ONCE) + 1, viewport=port))
+    assert query is not None
+    assert (query.rows, query.cols, query.reduce) == ((100, 300), (50, 250), "max")

@@ -34,7 +34,7 @@ def test_row_maximum_makes_every_row_reach_1() -> None:
 
 
 def test_row_maximum_of_a_part_is_that_of_the_whole_row() -> None:
-    drawn = scaled(WEIGHTS[:, 1:], PEAKS, "row_max", has_first_key=False)
+    drawn = scaled(WEIGHTS[:, 1:], PEAKS, "row_max", n_first_keys=0)
     assert drawn.values[2] == pytest.approx([0.05 / 0.8, 0.15 / 0.8])
 
 
@@ -51,5 +51,10 @@ def test_the_sink_is_left_out_and_colours_end_at_the_largest_of_the_rest() -> No
 
 
 def test_a_part_without_the_first_key_leaves_nothing_out() -> None:
-    drawn = scaled(WEIGHTS[:, 1:], PEAKS, "sink_excluded", has_first_key=False)
+    drawn = scaled(WEIGHTS[:, 1:], PEAKS, "sink_excluded", n_first_keys=0)
     assert drawn.left_out is None
+
+
+def test_sink_excluded_names_every_key_that_the_first_pixel_stands_for() -> None:
+    assert scaled(WEIGHTS, PEAKS, "sink_excluded").name == "attention weight, key 0 left out"
+    assert scaled(WEIGHTS, PEAKS, "sink_excluded", n_first_keys=32).name == "attention weight, keys 0 to 31 left out"
