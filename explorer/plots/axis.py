@@ -116,6 +116,12 @@ class TokenAxis(QWidget):
     def _shows_tokens(self) -> bool:
         return bool(self._labels) and self._token_step() <= _DENSEST_TOKENS
 
+    def _index_gap(self) -> float:
+        """Pixels from one index to the next: the widest fits between, also when the last is moved into the axis."""
+        if self._is_left:
+            return _INDEX_GAP
+        return max(_INDEX_GAP, 1.5 * self._metrics.horizontalAdvance(str(self._size - 1)) + SPACE_1)
+
     def _regular_font(self) -> QFont:
         """Full size, or as small as lets every token stand in its row."""
         if self._shows_tokens() and self._token_step() == 1:
@@ -123,7 +129,7 @@ class TokenAxis(QWidget):
         return self._font
 
     def _regular_indices(self) -> range:
-        step = self._token_step() if self._shows_tokens() else index_step(self._density(), _INDEX_GAP)
+        step = self._token_step() if self._shows_tokens() else index_step(self._density(), self._index_gap())
         first = -(-int(max(0.0, self._span[0])) // step) * step
         last = min(self._size, int(self._span[1]) + 1)
         return range(first, last, step)
