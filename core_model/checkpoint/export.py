@@ -17,7 +17,7 @@ from core_model.checkpoint.config_codec import config_to_json
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
 from core_model.checkpoint.wording import file_name
-from core_model.checkpoint.writing import CONFIG_NAME, replaced_folder, write_json, write_weights
+from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError
 from core_model.shapes import tensor_shapes
@@ -116,7 +116,7 @@ def save_as_family(folder: Path, model: Transformer, family_key: str, *, tokeniz
         raise CheckpointError(f"{file_name(folder)} is not empty: choose a new folder", path=folder)
     state = model.state_dict()
     dtype = next(iter(state.values())).dtype
-    with replaced_folder(folder) as new:
+    with staged_folder(folder) as new:
         write_weights(new, expression.tensors(state, model.config))
         stored = {"torch_dtype": str(dtype).removeprefix("torch.")}
         write_json(new / CONFIG_NAME, {**expression.document, **stored}, indent=2)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from core_model.checkpoint.config_codec import config_from_json, config_to_json
 from core_model.checkpoint.families.family import NameTable, row
 from core_model.checkpoint.wording import shown
-from core_model.checkpoint.writing import CONFIG_NAME, replaced_folder, write_json, write_weights
+from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import ConfigError
 from core_model.shapes import tensor_shapes
@@ -28,11 +28,11 @@ NAMES = NameTable(rows=lambda config: [row(name, name) for name in tensor_shapes
 def save_run_model(
     folder: Path, model: Transformer, tokenizer: SavableTokenizer | None, extra: Mapping[str, object]
 ) -> None:
-    """Write a run folder, replacing what was there at once when all is written; `extra` maps file names to JSON values.
+    """Write the files of a run folder, in the place of older ones once all are written; others in the folder stay.
 
-    OSError when the disk refuses: the old folder is then untouched.
+    `extra` maps file names to JSON values. OSError when the disk refuses: the old files are then untouched.
     """
-    with replaced_folder(folder) as new:
+    with staged_folder(folder) as new:
         write_weights(new, model.state_dict())
         write_json(new / CONFIG_NAME, config_document(model.config), indent=1)
         if tokenizer is not None:

@@ -1,13 +1,13 @@
-"""Writing a model folder all at once: what is on disk is always a complete one, the old or the new."""
+"""Writing a model folder: what is on disk is complete at any time, and nothing of anybody else's is lost."""
 
 from __future__ import annotations
 
 import errno
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from core_model.errors import CheckpointError
@@ -20,36 +20,27 @@ CONFIG_NAME = "config.json"
 
 
 @contextmanager
-def replaced_folder(folder: Path) -> Iterator[Path]:
-    """A new, empty sibling to write into, which takes the folder's place when the block ends without an error.
+def staged_folder(folder: Path) -> Iterator[Path]:
+    """A new, empty folder to write into, whose files come into `folder` when the block ends without an error.
 
-    Nothing changes on an error. CheckpointError where the path is a file; OSError when the disk refuses.
+    A folder that is new or empty appears whole, at once. In one that holds files already each file of the same name is
+    replaced at once, and the others, which may be somebody's, stay. Nothing changes on an error of the block.
+    CheckpointError where the path is a file; OSError when the disk refuses.
     """
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"{folder} is a file: choose another folder", path=folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    new, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir()
-    try:
+    with TemporaryDirectory(prefix=".saving-", dir=folder.parent, ignore_cleanup_errors=True) as beside:
+        new = Path(beside, folder.name)
+        new.mkdir()
         yield new
-        _exchange(folder, new, old)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _exchange(folder: Path, new: Path, old: Path) -> None:
-    if not folder.exists():
-        new.rename(folder)
-        return
-    shutil.rmtree(old, ignore_errors=True)
-    folder.rename(old)
-    try:
-        new.rename(folder)
-    except OSError:
-        old.rename(folder)
-        raise
+        if folder.is_dir() and any(folder.iterdir()):
+            for file in sorted(new.iterdir()):
+                file.replace(folder / file.name)
+        else:
+            if folder.is_dir():
+                folder.rmdir()
+            new.rename(folder)
 
 
 def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:

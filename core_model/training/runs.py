@@ -1,15 +1,18 @@
 """A training and the folder it is kept in: saved while it runs, opened like any other checkpoint.
 
 A run folder holds model.safetensors, config.json and the tokenizer, and run.json with the settings and the history of
-every update. Saving replaces the whole folder at once, so what is on disk is always a complete run.
+every update. It appears once all of that is written, later savings replace file by file, and what else a person keeps
+in it stays.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,10 +35,31 @@ _SPARE_BYTES = 1 << 20
 """Room for the tokenizer and the history beside the weights."""
 
 
-def next_run_folder(folder: Path, name: str) -> Path:
-    """The first of name-1, name-2, ... that is not in `folder` yet."""
+@contextmanager
+def claimed_run_folder(runs: Path, name: str) -> Iterator[Path]:
+    """The first of name-1, name-2, ... that is not in `runs` yet, made now so that no other training takes it.
+
+    Gone after the block if nothing was saved in it. Raises TrainingError where it cannot be made.
+    """
     numbers = itertools.count(1)
-    return next(path for path in (folder / f"{name}-{number}" for number in numbers) if not path.exists())
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        folder = next(path for path in (runs / f"{name}-{number}" for number in numbers) if _is_made(path))
+    except OSError as error:
+        raise TrainingError(f"No run can be kept in {runs} ({error.strerror}): choose another folder.") from error
+    try:
+        yield folder
+    finally:
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _is_made(folder: Path) -> bool:
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
 class Run:
@@ -58,6 +82,13 @@ class Run:
         """Updates made so far."""
         return len(self._history["loss"])
 
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether there are updates worth saving that are not on disk: never weights that are not finite."""
+        if self.n_steps_done == (self.saved_step or 0):
+            return False
+        return first_not_finite(self.training.model.named_parameters()) is None
+
     def events(self, *, cancel: CancelToken, control: TrainControl) -> Iterator[TrainEvent]:
         """Train, and save every `save_every` updates and at the end, however it comes.
 
@@ -71,7 +102,7 @@ class Run:
                     self.save()
                 yield event
         except (Cancelled, TrainingError):
-            if self.n_steps_done != self.saved_step and self._is_finite():
+            if self.has_unsaved:
                 self.save()
             raise
         self.save()
@@ -113,13 +144,12 @@ class Run:
             "accuracy": self._accuracy,
         }
 
-    def _is_finite(self) -> bool:
-        return first_not_finite(self.training.model.named_parameters()) is None
-
     def _require_room(self) -> None:
         """Refuse to start where the run cannot be saved: old and new weights stand side by side for a moment."""
-        needed = 2 * sum(parameter.nbytes for parameter in self.training.model.parameters()) + _SPARE_BYTES
         existing = next(parent for parent in (self.folder, *self.folder.absolute().parents) if parent.exists())
+        if not os.access(existing, os.W_OK):
+            raise TrainingError(f"{existing} may not be written: choose another folder for the run.")
+        needed = 2 * sum(parameter.nbytes for parameter in self.training.model.parameters()) + _SPARE_BYTES
         free = shutil.disk_usage(existing).free
         if free < needed:
             raise TrainingError(

@@ -89,10 +89,15 @@ class TrainingThread:
             self._end(phase="failed", problem=f"{type(error).__name__}: {error}", details=traceback.format_exc())
 
     def _train(self, settings: TrainingSettings, runs: Path) -> None:
-        from core_model.training.runs import Run, next_run_folder
+        from core_model.training.runs import Run, claimed_run_folder
 
-        run = self._run = Run(settings, next_run_folder(runs, settings.task))
-        data = run.training.data
+        with claimed_run_folder(runs, settings.task) as folder:
+            self._follow(Run(settings, folder))
+        self._end(phase="finished")
+
+    def _follow(self, run: Run) -> None:
+        """Run it to its end, and tell how it goes."""
+        self._run, data = run, run.training.data
         self._tell(
             phase="running",
             run=run.folder,
@@ -106,7 +111,6 @@ class TrainingThread:
             if known != (run.saved_step, run.training.n_threads):
                 known = run.saved_step, run.training.n_threads
                 self._tell()
-        self._end(phase="finished")
 
     def _save(self) -> None:
         assert self._run is not None
@@ -114,9 +118,9 @@ class TrainingThread:
         self._end(phase="finished", problem="")
 
     def _end(self, **facts: Any) -> None:
-        """Tell the end; only a run that failed is kept, to be saved again."""
+        """Tell the end; only a run that could not be saved is kept, to be saved again."""
         known = self._known()
-        if facts["phase"] == "finished":
+        if self._run is not None and not self._run.has_unsaved:
             self._run = None
         self._is_working = False
         self._tell(**known, **facts)

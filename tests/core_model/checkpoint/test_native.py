@@ -80,17 +80,34 @@ def test_text_and_target_become_the_inputs_of_both_sides(tmp_path: Path) -> None
         assert list(np.asarray(checkpoint.encode("abc").decoder_ids)) == [2]
 
 
-def test_saving_replaces_the_whole_folder(tmp_path: Path) -> None:
-    config = translator()
-    save_run_model(tmp_path / "run", model_of(config), TOKENIZER, {"run.json": {"step": 1}, "old.json": []})
-    save_run_model(tmp_path / "run", model_of(config, seed=1), None, {"run.json": {"step": 2}})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
-        "config.json",
-        "model.safetensors",
-        "run.json",
-    ]
-    assert json.loads((tmp_path / "run" / "run.json").read_text()) == {"step": 2}
+def test_saving_again_replaces_its_own_files_and_leaves_what_else_is_there(tmp_path: Path) -> None:
+    config, run = translator(), tmp_path / "run"
+    save_run_model(run, model_of(config), TOKENIZER, {"run.json": {"step": 1}})
+    (run / "figures").mkdir()
+    (run / "notes.txt").write_text("mine")
+    save_run_model(run, model_of(config, seed=1), TOKENIZER, {"run.json": {"step": 2}})
+    assert (run / "notes.txt").read_text() == "mine"
+    assert (run / "figures").is_dir()
+    assert json.loads((run / "run.json").read_text()) == {"step": 2}
+    with open_checkpoint(run) as checkpoint:
+        saved = checkpoint.load_model().state_dict()
+    assert all(torch.equal(saved[name], tensor) for name, tensor in model_of(config, seed=1).state_dict().items())
+    assert list(tmp_path.iterdir()) == [run]
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    save_run_model(tmp_path / "run", model_of(translator()), None, {})
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_hidden_folders_beside_the_run_are_not_ours_to_remove(tmp_path: Path) -> None:
+    mine = [tmp_path / f".run{ending}" for ending in ("", ".new", ".old", ".part")]
+    for folder in mine:
+        folder.mkdir()
+        (folder / "thesis.txt").write_text("years of work")
+    save_run_model(tmp_path / "run", model_of(translator()), None, {})
+    assert all((folder / "thesis.txt").exists() for folder in mine)
 
 
 def test_a_failed_save_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 import errno
 import json
+import os
 import shutil
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from core_model.checkpoint import native, open_checkpoint
 from core_model.errors import Cancelled, TrainingError
 from core_model.trace import run_trace
 from core_model.training.control import TrainControl
-from core_model.training.runs import Run, next_run_folder
+from core_model.training.runs import Run, claimed_run_folder
 from core_model.training.settings import TrainingSettings
 
 SMALL = TrainingSettings(
@@ -161,7 +162,34 @@ def test_a_disk_without_room_is_refused_before_training(tmp_path, monkeypatch):
         Run(SMALL, tmp_path / "run")
 
 
-def test_runs_are_numbered_from_one_and_a_number_in_use_is_passed_over(tmp_path):
-    assert next_run_folder(tmp_path / "new", "sort") == tmp_path / "new" / "sort-1"
+def test_a_folder_that_may_not_be_written_is_refused_before_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    with pytest.raises(TrainingError, match="may not be written: choose another folder"):
+        Run(SMALL, tmp_path / "new" / "run")
+
+
+def test_what_a_person_puts_into_the_run_stays_there(tmp_path):
+    run = Run(replace(SMALL, save_every=2), tmp_path / "run")
+    for event in run.events(cancel=CancelToken(), control=TrainControl()):
+        if event.step == 3:
+            (run.folder / "notes.txt").write_text("looks good")
+    assert run.saved_step == 6
+    assert (run.folder / "notes.txt").read_text() == "looks good"
+
+
+def test_trainings_that_start_together_get_folders_of_their_own(tmp_path):
     (tmp_path / "sort-1").mkdir()
-    assert next_run_folder(tmp_path, "sort") == tmp_path / "sort-2"
+    (tmp_path / "sort-1" / "mine.txt").write_text("mine")
+    with claimed_run_folder(tmp_path, "sort") as one, claimed_run_folder(tmp_path, "sort") as other:
+        assert (one, other) == (tmp_path / "sort-2", tmp_path / "sort-3")
+        run_all(Run(SMALL, other))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sort-1", "sort-3"]
+
+
+def test_a_folder_for_runs_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with (
+        pytest.raises(TrainingError, match=r"file \(.*\): choose another folder"),
+        claimed_run_folder(tmp_path / "file", "x"),
+    ):
+        pass

@@ -115,6 +115,18 @@ def test_a_full_disk_is_told_and_saving_again_loses_nothing(thread, told, tmp_pa
     assert (facts["saved_step"], facts["problem"]) == (5, "")
 
 
+def test_a_training_that_failed_after_it_was_saved_is_not_to_be_saved_again(thread, told, tmp_path):
+    thread.start(replace(SMALL, peak_learning_rate=1e30, clip=None), tmp_path)
+    facts = told.until("failed")
+    assert facts["saved_step"] is not None and not thread.can_save_again
+
+
+def test_a_training_that_saved_nothing_leaves_no_folder(thread, told, tmp_path):
+    thread.start(replace(SMALL, task="language_model", text=tmp_path / "gone.txt"), tmp_path)
+    told.until("failed")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_another_training_can_follow_at_once(thread, told, tmp_path):
     for number in (1, 2):
         thread.start(SMALL, tmp_path)
