@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from core_model.checkpoint.families.family import Family
@@ -58,7 +59,7 @@ def stated_facts(family: Family, config: ModelConfig, keys: Any, document: Mappi
     facts = [
         Fact(
             name=label,
-            value=str(sizes.get(name, getattr(keys, family.places[name]))),
+            value=str(sizes.get(name, attrgetter(family.places[name])(keys))),
             origin=_origin(document, family.places[name]),
         )
         for name, label in FACT_LABELS.items()
@@ -107,4 +108,8 @@ def _sizes(config: ModelConfig) -> dict[str, object]:
 
 
 def _origin(document: Mapping[str, Any], key: str) -> Origin:
-    return "stated" if document.get(key) is not None else "inferred"
+    """Whether the document has the key, dotted inside a part of it."""
+    value: object = document
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return "inferred" if value is None else "stated"

@@ -5,8 +5,9 @@ Whatever goes wrong here leaves the tensors to look at: it becomes the `problem`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def _read_family(
 def _require_plausible_layers(family: Family, keys: Any, n_tensors: int) -> None:
     """Refuse a number of layers that the file cannot hold, before a list of that length is made."""
     for key in (family.places["n_layers"], *family.layer_counts):
-        n_layers = getattr(keys, key)
+        n_layers = attrgetter(key)(keys)
         if n_layers is None:
             continue
         place = f"{key} is {shown(n_layers)} in config.json"
@@ -211,7 +212,19 @@ def _with_assumed(family: Family, document: Mapping[str, Any], assume: Mapping[s
             f"{shown(repr(unknown[0]))} cannot be assumed of a {family.label} model: give one of "
             f"{', '.join(name for name in FACT_LABELS if name in family.places)}"
         )
-    return {**document, **{family.places[name]: value for name, value in assume.items()}}
+    known = dict(document)
+    for name, value in assume.items():
+        known = _with_value(known, family.places[name].split("."), value)
+    return known
+
+
+def _with_value(document: Mapping[str, Any], place: Sequence[str], value: object) -> dict[str, Any]:
+    """The document with a value at a place, inside parts of it where there are several keys."""
+    key, *inside = place
+    if inside:
+        part = document.get(key)
+        value = _with_value(part if isinstance(part, Mapping) else {}, inside, value)
+    return {**document, key: value}
 
 
 def _is_untied_against_config(family: Family, config: ModelConfig, document: Mapping[str, Any]) -> bool:

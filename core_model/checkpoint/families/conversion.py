@@ -161,6 +161,24 @@ class Averaged:
         return [part * 2 for part in whole.chunk(2, dim=1)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class FirstRow:
+    """A stored vector [C] is the only row of ours [1, C]."""
+
+    def their_shapes(self, ours: Sequence[Shape]) -> tuple[Shape, ...]:
+        """One axis less."""
+        return tuple(shape[1:] for shape in ours)
+
+    def to_ours(self, theirs: Sequence[torch.Tensor], shapes: Sequence[Shape]) -> list[torch.Tensor]:
+        """Views."""
+        return [stored[None] for stored in theirs]
+
+    def to_theirs(self, ours: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Views."""
+        return [tensor[0] for tensor in ours]
+
+
 SAME = Joined()
 TRANSPOSED = Joined(transposed=True)
 WRAPPED = Wrapped()
+FIRST_ROW = FirstRow()

@@ -92,9 +92,10 @@ class Family:
 
     `keys` is a dataclass of the config.json keys that matter. `read` makes a ModelConfig of them and of what the file
     holds; `write` is its inverse, checked by reading back. `sizes` gives keys that shapes tell and config.json lacks.
-    `places` names, for each fact people ask about, its key. `architectures` maps transformers' classes to the task of
-    their head. `aliases` are other names that a config.json may have for a key, and the key. `markers` are patterns of
-    names that, all found, tell the family of a file without a config, where its shapes `fit` as well.
+    `places` names, for each fact people ask about, its key, dotted inside a part of the document. `architectures` maps
+    transformers' classes to the task of their head. `aliases` are other names that a config.json may have for a key,
+    and the key. `markers` are patterns of names that, all found, tell the family of a file without a config, where its
+    shapes `fit` as well.
     `tied_by_default` is what a config without tie_word_embeddings means. `layer_counts` are further keys that say how
     many layers, each with weights of its own, a file must hold; `shares_layers` where the layers run may be more.
     """

@@ -239,8 +239,8 @@ def rows(anatomy: Anatomy) -> Callable[[ModelConfig], tuple[Row, ...]]:
     def lines(config: ModelConfig) -> tuple[Row, ...]:
         return (
             *_table_rows(config),
-            *_stack_rows("encoder", norm),
-            *_stack_rows("decoder", norm),
+            *stack_rows("encoder", norm),
+            *stack_rows("decoder", norm),
             *_head_rows(config.head),
         )
 
@@ -257,7 +257,8 @@ def _table_rows(config: ModelConfig) -> tuple[Row, ...]:
     )
 
 
-def _stack_rows(stack: str, norm: str) -> tuple[Row, ...]:
+def stack_rows(stack: str, norm: str) -> tuple[Row, ...]:
+    """fairseq's names of a stack, whose norms are `before` the sublayers or of the `total`."""
     theirs, ours = f"{stack}.layers.{{i}}", f"{stack}.layers.{{i}}"
     attentions = (
         ("self_attn", "attention", "attention_residual"),

@@ -68,8 +68,8 @@ class VisionKeys:
 def patches(keys: VisionKeys, *, n_class_tokens: int = 1, n_registers: int = 0) -> PatchEmbedding:
     """The patches these keys describe."""
     return PatchEmbedding(
-        image_size=_two("image_size", keys.image_size),
-        patch_size=_two("patch_size", keys.patch_size),
+        image_size=rows_and_columns("image_size", keys.image_size),
+        patch_size=rows_and_columns("patch_size", keys.patch_size),
         n_channels=keys.num_channels,
         n_class_tokens=n_class_tokens,
         n_registers=n_registers,
@@ -77,7 +77,7 @@ def patches(keys: VisionKeys, *, n_class_tokens: int = 1, n_registers: int = 0) 
     )
 
 
-def _two(name: str, size: int | list[int]) -> tuple[int, int]:
+def rows_and_columns(name: str, size: int | list[int]) -> tuple[int, int]:
     """Rows and columns; one number stands for both."""
     if isinstance(size, int):
         return size, size

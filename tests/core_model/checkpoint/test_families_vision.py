@@ -136,3 +136,134 @@ def test_without_a_config_all_but_the_number_of_heads_is_read_from_the_shapes(
     with open_checkpoint(folder, assume={"n_heads": 5, "eps": model.config.layer_norm_eps}) as checkpoint:
         assert checkpoint.config == stated
         checkpoint.load_model()
+
+
+SOUND: dict[str, Any] = {
+    "vocab_size": 23,
+    "num_mel_bins": 7,
+    "d_model": 30,
+    "encoder_layers": 3,
+    "encoder_attention_heads": 5,
+    "encoder_ffn_dim": 37,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 3,
+    "decoder_ffn_dim": 41,
+    "max_source_positions": 9,
+    "max_target_positions": 12,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": 2,
+    "decoder_start_token_id": 3,
+    "suppress_tokens": None,
+    "begin_suppress_tokens": None,
+}
+TARGET = (3, 14, 1, 5, 9, 2, 6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("ForConditionalGeneration", {}),
+        ("ForConditionalGeneration", {"tie_word_embeddings": False, "encoder_layers": 2}),
+        ("Model", {"activation_function": "relu"}),
+    ],
+)
+def test_whisper_agrees_on_every_head_and_the_output_both_ways(
+    kind: str, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    model = tiny("Whisper", kind, {**SOUND, **changes})
+    features = torch.randn(7, 18, generator=torch.Generator().manual_seed(1))
+    given = {"input_features": features, "decoder_input_ids": torch.tensor(TARGET)}
+    want = computed(model, **given)
+    output = (want.logits if "logits" in want else want.last_hidden_state)[0].numpy()
+    with open_checkpoint(saved(model, tmp_path / "theirs")) as checkpoint:
+        assert checkpoint.info.refusal is None
+        assert checkpoint.info.unexpected == ()
+        ours = checkpoint.load_model()
+        save_as_family(tmp_path / "ours", ours, "whisper")
+    trace = run_trace(ours, Inputs(features=features.numpy(), decoder_ids=TARGET))
+    assert_maps_agree(trace, "encoder.self", want.encoder_attentions)
+    assert_maps_agree(trace, "decoder.self", want.decoder_attentions)
+    assert_maps_agree(trace, "decoder.cross", want.cross_attentions)
+    assert_close(trace.logits if "logits" in want else trace.hidden, output)
+    library: Any = type(model)
+    again, report = library.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    written = computed(again, **given)
+    assert_close((written.logits if "logits" in want else written.last_hidden_state)[0].numpy(), output)
+
+
+TOWER: dict[str, Any] = {
+    "hidden_size": 30,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 5,
+    "intermediate_size": 37,
+}
+TEXT: dict[str, Any] = {
+    **TOWER,
+    "vocab_size": 23,
+    "max_position_embeddings": 9,
+    "bos_token_id": 0,
+    "eos_token_id": 22,
+    "pad_token_id": 1,
+}
+VISION: dict[str, Any] = {**TOWER, "num_hidden_layers": 2, "image_size": 21, "patch_size": 7, "num_channels": 2}
+IDS = (0, 14, 3, 5, 9, 2, 6, 22)
+
+
+@pytest.mark.parametrize("family", ["CLIP", "Siglip"])
+def test_two_towers_agree_on_every_head_and_their_hidden_states(family: str, tmp_path: Path) -> None:
+    model: Any = tiny(family, "Model", {"text_config": TEXT, "vision_config": VISION})
+    ids, pixels = torch.tensor(IDS), pixels_for(21, 2)
+    model.set_attn_implementation("eager")
+    text, vision = computed(model.text_model, input_ids=ids), computed(model.vision_model, pixel_values=pixels)
+    with open_checkpoint(saved(model, tmp_path)) as checkpoint:
+        assert checkpoint.info.refusal is None
+        assert checkpoint.info.unexpected == ()
+        assert [site.site for site in checkpoint.info.sites] == ["text.self", "vision.self"]
+        ours = checkpoint.load_model()
+    both = run_trace(ours, Inputs(ids=IDS, pixels=pixels.numpy()), keep=["vision.final_hidden"])
+    assert_maps_agree(both, "text.self", text.attentions)
+    assert_maps_agree(both, "vision.self", vision.attentions)
+    assert_close(both.hidden, text.last_hidden_state[0].numpy())
+    assert_close(both.activation("vision.final_hidden"), vision.last_hidden_state[0].numpy())
+    alone = run_trace(ours, Inputs(ids=IDS))
+    assert alone.sites == ("text.self",)
+    assert_close(alone.hidden, text.last_hidden_state[0].numpy())
+    alone = run_trace(ours, Inputs(pixels=pixels.numpy()))
+    assert alone.sites == ("vision.self",)
+    assert_close(alone.hidden, vision.last_hidden_state[0].numpy())
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "site"),
+    [
+        ("CLIPText", TEXT, "text.self"),
+        ("CLIPVision", VISION, "vision.self"),
+        ("SiglipText", TEXT, "text.self"),
+        ("SiglipVision", VISION, "vision.self"),
+    ],
+)
+def test_a_tower_alone_agrees_on_every_head_and_its_hidden_states(
+    kind: str, sizes: dict[str, Any], site: str, tmp_path: Path
+) -> None:
+    model = tiny(kind, "Model", sizes)
+    ids, pixels = torch.tensor(IDS), pixels_for(21, 2)
+    want = computed(model, input_ids=ids) if site == "text.self" else computed(model, pixel_values=pixels)
+    with open_checkpoint(saved(model, tmp_path)) as checkpoint:
+        assert checkpoint.info.refusal is None
+        assert checkpoint.info.unexpected == ()
+        ours = checkpoint.load_model()
+    given = Inputs(ids=IDS) if site == "text.self" else Inputs(pixels=pixels.numpy())
+    trace = run_trace(ours, given)
+    assert trace.sites == (site,)
+    assert_maps_agree(trace, site, want.attentions)
+    assert_close(trace.hidden, want.last_hidden_state[0].numpy())
+
+
+def test_a_two_tower_config_that_lies_about_its_layers_is_refused_by_the_place_of_the_key(tmp_path: Path) -> None:
+    folder = saved(tiny("CLIP", "Model", {"text_config": TEXT, "vision_config": VISION}), tmp_path)
+    path = folder / "config.json"
+    path.write_text(path.read_text().replace('"num_hidden_layers": 2', '"num_hidden_layers": 1000000000'))
+    with open_checkpoint(folder) as checkpoint, pytest.raises(ConfigError, match=r"vision_config\.num_hidden_layers"):
+        checkpoint.load_model()
