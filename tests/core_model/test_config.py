@@ -9,6 +9,7 @@ import pytest
 from core_model.config import (
     AlibiPositions,
     AttentionSpec,
+    AudioEmbedding,
     BucketedPositions,
     ExpertsSpec,
     FeedForwardSpec,
@@ -19,12 +20,14 @@ from core_model.config import (
     MaskSpec,
     ModelConfig,
     NormSpec,
+    PatchEmbedding,
     ResidualSpec,
     RotaryPositions,
     RotaryScaling,
     SinusoidalPositions,
     StackConfig,
     TokenEmbedding,
+    VectorEmbedding,
     multi_head,
 )
 from core_model.errors import ConfigError
@@ -38,6 +41,7 @@ LAYER = LayerSpec(
 )
 CROSSING = replace(LAYER, cross_attention=multi_head(16, 4))
 EMBEDDING = TokenEmbedding(vocab_size=10, d_embedding=16)
+PATCHES = {"image_size": (4, 6), "patch_size": (2, 2)}
 STACK = StackConfig(d_model=16, embedding=EMBEDDING, layers=(LAYER, LAYER))
 READER = replace(STACK, layers=(CROSSING, LAYER))
 TIED = HeadSpec(n_outputs=10, task="language_model", tied=True)
@@ -120,6 +124,11 @@ def borrowing(**changes) -> LayerSpec:
         (ResidualSpec, {"dropout": "a lot"}, "dropout is 'a lot'"),
         (TokenEmbedding, {"vocab_size": 0, "d_embedding": 4}, "vocab_size is 0: .* at least 1"),
         (TokenEmbedding, {"vocab_size": 5, "d_embedding": 4, "scale": -2.0}, "scale is -2.0: .* above 0"),
+        (PatchEmbedding, PATCHES | {"patch_size": (0, 2)}, r"patch_size is \(0, 2\): .* at least 1"),
+        (PatchEmbedding, PATCHES | {"image_size": (4,)}, r"image_size is \(4,\): .* two whole numbers"),
+        (PatchEmbedding, PATCHES | {"patch_size": (5, 2)}, r"patch_size is \(5, 2\): .* holds no such patch"),
+        (PatchEmbedding, PATCHES | {"n_registers": -1}, "n_registers is -1: .* at least 0"),
+        (AudioEmbedding, {"n_features": 5, "kernel_size": 4}, "kernel_size is 4: it must be odd"),
         (HeadSpec, {"n_outputs": 0, "task": "language_model"}, "n_outputs is 0: .* at least 1"),
         (HeadSpec, {"n_outputs": 5, "task": "language_model", "soft_cap": 0}, "soft_cap is 0: .* above 0"),
     ],
@@ -223,6 +232,29 @@ def test_shared_layers_name_whose_weights_they_use():
     shared = replace(STACK, weights_of=(0, 0))
     assert [shared.weights_index(layer) for layer in range(2)] == [0, 0]
     assert [STACK.weights_index(layer) for layer in range(2)] == [0, 1]
+
+
+def test_positions_of_patches_are_as_many_as_class_tokens_and_patches_of_one_image():
+    seeing = replace(STACK, embedding=PatchEmbedding(**PATCHES, n_registers=3), position=LearnedPositions(max_length=7))
+    assert seeing.embedding.n_tokens == 10
+    with pytest.raises(ConfigError, match=r"position\.max_length is 8: .* one image take 7"):
+        replace(seeing, position=LearnedPositions(max_length=8))
+
+
+def test_a_stack_that_reads_no_tokens_says_what_it_reads():
+    for embedding, what in ((VectorEmbedding(), "vectors"), (AudioEmbedding(n_features=5), "audio features")):
+        with pytest.raises(ConfigError, match=f"the model reads {what}: it has no token ids"):
+            _ = replace(STACK, embedding=embedding).tokens
+
+
+def test_towers_stand_beside_each_other_and_nothing_else():
+    towers = ModelConfig(text=STACK, vision=replace(STACK, embedding=VectorEmbedding()))
+    assert list(towers.attention_layers()) == ["text.self", "vision.self"]
+    assert towers.output_stack == STACK
+    with pytest.raises(ConfigError, match=r"a tower .* beside an encoder or a decoder"):
+        replace(towers, encoder=STACK)
+    with pytest.raises(ConfigError, match="the text has cross_attention"):
+        replace(towers, text=READER)
 
 
 def test_only_learned_positions_have_an_end():

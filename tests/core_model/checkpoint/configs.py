@@ -7,6 +7,7 @@ from dataclasses import replace
 from core_model.config import (
     AlibiPositions,
     AttentionSpec,
+    AudioEmbedding,
     BucketedPositions,
     ExpertsSpec,
     FeedForwardSpec,
@@ -17,6 +18,7 @@ from core_model.config import (
     MaskSpec,
     ModelConfig,
     NormSpec,
+    PatchEmbedding,
     QueryKeyNorm,
     ResidualSpec,
     RotaryPositions,
@@ -25,6 +27,7 @@ from core_model.config import (
     SpecialTokens,
     StackConfig,
     TokenEmbedding,
+    VectorEmbedding,
     ZeroedTokens,
     multi_head,
 )
@@ -128,4 +131,40 @@ def shared_encoder() -> ModelConfig:
     )
 
 
-EVERY = {"translator": translator, "mixture": mixture, "shared_encoder": shared_encoder}
+def image_classifier() -> ModelConfig:
+    """Patches with registers and a norm, learned residual scales, and a head with a norm of two vectors."""
+    patches = PatchEmbedding(image_size=(6, 9), patch_size=(2, 3), n_channels=2, n_registers=2, norm=NormSpec())
+    scaled = ResidualSpec(before=NormSpec(), learned_scale=True)
+    return ModelConfig(
+        encoder=stack(
+            layer(multi_head(WIDTH, 3), attention_residual=scaled, feed_forward_residual=scaled),
+            embedding=patches,
+            position=LearnedPositions(max_length=10),
+        ),
+        head=HeadSpec(n_outputs=3, task="image_classes", pooling="first_and_mean_patches", norm=NormSpec(), bias=True),
+    )
+
+
+def listener() -> ModelConfig:
+    """An encoder of sound beside a decoder."""
+    crossing = {"cross_attention": multi_head(WIDTH, 2), "cross_residual": ResidualSpec(before=NormSpec())}
+    return ModelConfig(
+        encoder=stack(layer(multi_head(WIDTH, 3)), embedding=AudioEmbedding(n_features=5, kernel_size=5)),
+        decoder=stack(layer(multi_head(WIDTH, 3, mask=_CAUSAL), **crossing)),
+    )
+
+
+def two_towers() -> ModelConfig:
+    """A tower of text, and one that is a lone attention over given vectors."""
+    alone = layer(
+        multi_head(WIDTH, 2),
+        attention_residual=ResidualSpec(skip=False),
+        feed_forward=FeedForwardSpec(d_hidden=0),
+        feed_forward_residual=ResidualSpec(),
+    )
+    return ModelConfig(
+        text=stack(layer(multi_head(WIDTH, 3, mask=_CAUSAL))), vision=stack(alone, embedding=VectorEmbedding())
+    )
+
+
+EVERY = {make.__name__: make for make in (translator, mixture, shared_encoder, image_classifier, listener, two_towers)}
