@@ -110,7 +110,7 @@ class Explorer(QObject):
         self.faults.arrived.connect(self._on_faults_arrived, Qt.ConnectionType.QueuedConnection)
         self.store = Store(state_of(settings))
         bridge = Bridge(self)
-        names: tuple[LaneName, ...] = ("interactive", "io")
+        names: tuple[LaneName, ...] = ("interactive", "io", "errands")
         lanes: dict[LaneName, Lane] = {name: Lane(name, engine.answer, bridge.deliver) for name in names}
         self.controller = Controller(self.store, lanes, bridge, self)
         self.trainer = Trainer(self.store, self)

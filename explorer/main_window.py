@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QByteArray, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent
@@ -26,6 +27,7 @@ from explorer.actions.qt_actions import ActionTable
 from explorer.chrome.centre import Centre
 from explorer.chrome.docks import Docks
 from explorer.chrome.dropping import drop_move
+from explorer.chrome.errands import Errands
 from explorer.chrome.exporting import Exporter
 from explorer.chrome.open_button import open_button
 from explorer.chrome.palette import CommandPalette
@@ -40,6 +42,7 @@ from explorer.panels.registry import PANELS
 from explorer.samples import Sample
 from explorer.settings.schema import WindowSettings
 from explorer.state.app_state import AppState, LayoutName, Notice
+from explorer.state.errands import Errand
 from explorer.state.moves import Move, add_notice, set_layout
 from explorer.state.store import Store
 from explorer.state.training import TrainingSnapshot
@@ -80,6 +83,7 @@ class MainWindow(QMainWindow):
         self._actions = ActionTable(self._desk, self)
         self._actions.fill(self.menuBar())
         self._exporter = Exporter(store, controller, self)
+        self._errands = Errands(store, controller)
         self._build_bars(samples)
         self._build_panels()
         self._wire()
@@ -142,6 +146,9 @@ class MainWindow(QMainWindow):
         else:
             text = self.tr("The matrix is not on screen yet: show it, then export.")
             self._store.settle(add_notice(Notice(severity="info", text=text)))
+
+    def run_errand(self, errand: Errand[Any]) -> None:
+        self._errands.run(errand)
 
     def show_palette(self) -> None:
         CommandPalette(commands_now(self._desk), self._desk, self._themes, self).open_over(self)

@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
 from core_model.cancel import CancelToken, Progress
+from core_model.checkpoint.health import Examination, TensorHealth
 from core_model.checkpoint.matching import Match
 from core_model.checkpoint.shards import TensorStore
-from core_model.checkpoint.wording import counted, some_of
 from core_model.config import ModelConfig
 from core_model.device import resolve_device, resolve_dtype
 from core_model.nn.transformer import Transformer
 
 _OWN_PAGES_BYTES = 1 << 20
-
-
-@dataclass(kw_only=True)
-class Health:
-    """Tensors that hold values a trained model should not have, by name."""
-
-    not_a_number: list[str] = field(default_factory=list)
-    infinite: list[str] = field(default_factory=list)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """One sentence a kind of fault."""
-        kinds = ((self.not_a_number, "NaN (not a number)"), (self.infinite, "Inf (infinite numbers)"))
-        return tuple(
-            f"{counted(len(names), 'tensor')} with {kind}, which spreads to whatever reads it: {some_of(names)}"
-            for names, kind in kinds
-            if names
-        )
 
 
 def load_transformer(
@@ -49,11 +29,11 @@ def load_transformer(
     dtype: str,
     cancel: CancelToken | None = None,
     progress: Progress | None = None,
-) -> tuple[Transformer, Health]:
-    """The model in evaluation mode with the file's weights, and what was found in them. Runs on a worker thread."""
+) -> tuple[Transformer, list[TensorHealth]]:
+    """The model in evaluation mode with the file's weights, and the health of each tensor. Runs on a worker thread."""
     place = resolve_device(device)
     number = resolve_dtype(dtype, place)
-    health = Health()
+    health: list[TensorHealth] = []
     with torch.device("meta"), _WithoutInitialValues():
         model = Transformer(config)
     state: dict[str, torch.Tensor] = {}
@@ -84,20 +64,15 @@ class _WithoutInitialValues(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _read(store: TensorStore, name: str, dtype: torch.dtype, health: Health) -> torch.Tensor:
+def _read(store: TensorStore, name: str, dtype: torch.dtype, health: list[TensorHealth]) -> torch.Tensor:
     """One stored tensor in the dtype asked for; bfloat16 and float16 pass through float32 unchanged."""
     entry = store.entries[name]
     flat = _room_for(entry.n_elements, dtype)
-    has_nan = has_inf = False
+    examination = Examination(name, entry.shape)
     for part, piece in store.pieces(name):
-        if not np.isfinite(piece).all():
-            has_nan |= bool(np.isnan(piece).any())
-            has_inf |= bool(np.isinf(piece).any())
+        examination.add(part, piece)
         flat[part] = torch.from_numpy(piece)
-    if has_nan:
-        health.not_a_number.append(name)
-    if has_inf:
-        health.infinite.append(name)
+    health.append(examination.result)
     return flat.view(entry.shape)
 
 

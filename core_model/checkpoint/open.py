@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Self
 from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint.describe import describe, describe_tensors
 from core_model.checkpoint.folder import Location, locate
+from core_model.checkpoint.health import TensorHealth, examine, health_warnings
+from core_model.checkpoint.matching import Match
 from core_model.checkpoint.reading import Reading, read_checkpoint
-from core_model.checkpoint.shards import TensorStore, open_files, open_index
+from core_model.checkpoint.shards import StoredTensor, TensorStore, open_files, open_index
 from core_model.checkpoint.text import READS_AGAIN, as_fed, find_tokenizer
 from core_model.config import ModelConfig, TokenEmbedding
 from core_model.errors import TokenizerError
@@ -50,6 +52,7 @@ class Checkpoint:
         self._notes = (*notes, *tokenizer_notes)
         self._tensors = MappingProxyType(describe_tensors(store, reading))
         self._info = describe(location, store, reading, self._notes)
+        self._health: dict[str, TensorHealth] = {}
 
     @property
     def info(self) -> ModelInfo:
@@ -108,21 +111,55 @@ class Checkpoint:
 
         CheckpointError or ConfigError, as `info.refusal` says, when no model can be built from these files.
         """
-        reading = self._reading
-        if reading.problem is not None:
-            raise reading.problem.with_traceback(None)
-        assert reading.config is not None and reading.match is not None
+        matched, reading = self._require_model(), self._reading
+        assert reading.config is not None
         from core_model.checkpoint.loading import load_transformer
 
         model, health = load_transformer(
-            reading.config, reading.match, self._store, device=device, dtype=dtype, cancel=cancel, progress=progress
+            reading.config, matched, self._store, device=device, dtype=dtype, cancel=cancel, progress=progress
         )
-        self._info = describe(self._location, self._store, reading, (*self._notes, *health.warnings))
+        self._tell_health(health)
         return model
+
+    def check_health(self, *, cancel: CancelToken | None = None, progress: Progress | None = None) -> ModelInfo:
+        """The model card with what all stored values say of their health: see `health`. Runs on a worker thread.
+
+        Reads the files once, in pieces. Loading the model tells the same of the tensors it reads.
+        """
+        self._tell_health(examine(self._store, self._store.entries, cancel=cancel, progress=progress))
+        return self._info
+
+    def _tell_health(self, found: Sequence[TensorHealth]) -> None:
+        """Add to what was found before."""
+        self._health |= {one.name: one for one in found}
+        sites = self._reading.match.sites if self._reading.match else {}
+        told = health_warnings(tuple(self._health.values()), sites)
+        self._info = describe(self._location, self._store, self._reading, (*self._notes, *told))
 
     def read_tensor(self, name: str) -> FloatArray:
         """A stored tensor's values, widened to float32. CheckpointError when there is none of that name."""
         return self._store.read(name)
+
+    def tensor(self, name: str) -> StoredTensor:
+        """A stored tensor, read in pieces when looked at. CheckpointError when there is none of that name."""
+        return self._store.tensor(name)
+
+    def read_weight(self, name: str) -> FloatArray:
+        """A weight by our name ("decoder.layers.0.attention.query.weight"), whatever it is stored as.
+
+        CheckpointError or ConfigError when no model can be built from these files. Runs on a worker thread.
+        """
+        matched = self._require_model()
+        from core_model.checkpoint.weights import read_weight
+
+        return read_weight(matched, self._store, name)
+
+    def _require_model(self) -> Match:
+        """The match of a model that can be built; raises what stands in the way."""
+        if self._reading.problem is not None:
+            raise self._reading.problem.with_traceback(None)
+        assert self._reading.match is not None
+        return self._reading.match
 
     def close(self) -> None:
         """Release the files; what was loaded stays usable."""

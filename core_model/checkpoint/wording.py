@@ -33,6 +33,6 @@ def some_of(names: Collection[str] | Iterable[str], most: int = 3) -> str:
     return text if len(every) <= most else f"{text} and {len(every) - most} more"
 
 
-def counted(n: int, noun: str) -> str:
-    """A number with its noun: "1 tensor", "3 tensors"."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: "1 tensor", "3 tensors", "3 matrices"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {plural or f'{noun}s'}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from explorer.controller import Controller
 from explorer.state.app_state import AppState, LayoutName
+from explorer.state.errands import Errand
 from explorer.state.store import Store
 from explorer.trainer import Trainer
 
@@ -33,6 +34,10 @@ class Window(Protocol):
     def show_export(self) -> None: ...
     def show_concept(self, key: str) -> None:
         """A centre panel in the Learn layout."""
+        ...
+
+    def run_errand(self, errand: Errand[Any]) -> None:
+        """Have work done beside everything else; its answer changes the state."""
         ...
 
     def show_palette(self) -> None: ...

@@ -5,7 +5,8 @@ from __future__ import annotations
 from core_model.results import SiteInfo
 from explorer.actions.command import Command
 from explorer.actions.desk import Desk
-from explorer.state.moves import open_source, pick_site, step_head
+from explorer.state.errands import Errand, HealthQuery
+from explorer.state.moves import open_source, pick_site, step_head, with_health
 
 
 def _has_heads(desk: Desk) -> bool:
@@ -43,6 +44,11 @@ def _reopen(desk: Desk) -> None:
         desk.store.apply(open_source(source.path, inputs=desk.state.inputs, selection=desk.state.selection))
 
 
+def _check_health(desk: Desk) -> None:
+    if model := desk.state.current_model:
+        desk.window.run_errand(Errand(query=HealthQuery(source=model.source), learn=with_health))
+
+
 MODEL_COMMANDS = (
     _step("previous_layer", "Previous layer", "[", -1, 0, "Look at the same head one layer earlier."),
     _step("next_layer", "Next layer", "]", 1, 0, "Look at the same head one layer later."),
@@ -58,6 +64,15 @@ MODEL_COMMANDS = (
         tooltip="Read the checkpoint as it is on disk now.",
         run=_reopen,
         is_enabled=lambda desk: desk.state.source is not None,
+    ),
+    Command(
+        key="check_health",
+        title="Check weights",
+        menu="Model",
+        group="file",
+        tooltip="Read all weights and look for NaN, Inf, rows of zeros and signs that nobody trained them.",
+        run=_check_health,
+        is_enabled=lambda desk: desk.state.current_model is not None,
     ),
     Command(
         key="stop",

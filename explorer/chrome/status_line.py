@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from explorer.state.app_state import AppState
+from explorer.state.errands import ErrandQuery
 from explorer.state.queries import AnyQuery, OpenQuery, TokensQuery, TraceQuery
 from explorer.theme.fonts import caption_font
 from explorer.theme.icons import icon
@@ -82,4 +83,6 @@ def _words(query: AnyQuery) -> str:
             return "reading the text"
         case TraceQuery():
             return "running the model"
+        case ErrandQuery():
+            return query.doing
     return "drawing"

@@ -131,6 +131,22 @@ def with_model(opened: OpenedModel) -> Move:
     return move
 
 
+def with_health(opened: OpenedModel) -> Move:
+    """All values of the checkpoint were looked at: its card says what was found, a notice how many things."""
+
+    def move(state: AppState) -> AppState:
+        if opened.source != state.source:
+            return state
+        n = len(opened.info.warnings)
+        found = (
+            "nothing to remark" if n == 0 else f"{n} to know, see the model card" if n > 1 else opened.info.warnings[0]
+        )
+        notice = Notice(severity="warning" if n else "info", text=f"{opened.info.name}: {found}")
+        return replace(state, model=opened, notices=(*state.notices, notice))
+
+    return move
+
+
 def with_tokens(tokens: Tokens) -> Move:
     """The text has these tokens; a locked cell outside them is let go."""
     return lambda state: _settled(replace(state, tokens=tokens))

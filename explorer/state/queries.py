@@ -15,7 +15,7 @@ from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer, T
 from explorer.state.app_state import AppState, Cell, InputText, OpenedModel, Source, Span, Tokens, TraceFacts
 
 R = TypeVar("R")
-LaneName: TypeAlias = Literal["interactive", "io", "training"]
+LaneName: TypeAlias = Literal["interactive", "io", "errands", "training"]
 
 POOLED_AT_ONCE = 8192 * 8192
 """Cells of a matrix that are pooled while one waits; more are sampled first."""
@@ -49,12 +49,12 @@ class OpenQuery(Query[OpenedModel]):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCardQuery(Query[OpenedModel]):
-    """The same again, for its card; more is known of a model that `is_loaded`."""
+    """The same again, for its card; more `warnings` are known once its values were read."""
 
     lane: ClassVar[LaneName] = "io"
     failed: ClassVar[str] = "The checkpoint cannot be opened"
     source: Source
-    is_loaded: bool
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,8 +171,7 @@ def traced(state: AppState) -> TraceQuery | None:
 def model_card_query(state: AppState) -> ModelCardQuery | None:
     if state.source is None or state.current_model is None:
         return None
-    is_loaded = state.trace is not None and state.trace.source == state.source
-    return ModelCardQuery(source=state.source, is_loaded=is_loaded)
+    return ModelCardQuery(source=state.source, warnings=state.current_model.info.warnings)
 
 
 def heads_query(state: AppState) -> HeadsQuery | None:

@@ -11,11 +11,14 @@ from typing import Any
 
 from core_model.checkpoint import open_checkpoint
 from core_model.results import ModelInfo, TensorInfo
+from explorer.verbs.progress import ProgressLine
 from explorer.viewmodels.sizes import bytes_text
 
 _EPILOG = """\
 The text lists facts with their origin: stated by the checkpoint's config, inferred from shapes and names, or unknown.
-The JSON has one object with the keys of the text and "tensors", one entry a stored tensor. No weights are read.
+The JSON has one object with the keys of the text and "tensors", one entry a stored tensor. No weights are read but
+with --health, which looks at every value for NaN, Inf, rows of zeros and signs that nobody trained them: "warnings"
+then says what was found.
 
 examples:
   transformer-explorer inspect ./gpt2
@@ -28,12 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object, every tensor included")
+    parser.add_argument("--health", action="store_true", help="read all weights and say what is wrong with them")
     parser.add_argument("--tensors", action="store_true", help="list every tensor in the text too")
 
 
 def run(arguments: argparse.Namespace) -> int:
     checkpoint = open_checkpoint(arguments.path)
     try:
+        if arguments.health:
+            with ProgressLine("checking") as progress:
+                checkpoint.check_health(progress=progress.update)
         if arguments.json:
             print(json.dumps(report(checkpoint.info, checkpoint.tensors), indent=2))
         else:

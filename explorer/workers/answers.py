@@ -11,6 +11,7 @@ from core_model.results import PositionEncoding, read_only
 from explorer.figures.queries import FigureQuery, PreviewQuery, TableQuery
 from explorer.state.answers import DeviceOption, HeadsAnswer, InspectorAnswer, MatrixAnswer, TrainingOptions
 from explorer.state.app_state import OpenedModel, Tokens, TraceFacts
+from explorer.state.errands import HealthQuery
 from explorer.state.queries import (
     AnyQuery,
     HeadsQuery,
@@ -23,6 +24,7 @@ from explorer.state.queries import (
     TraceQuery,
     TrainingOptionsQuery,
 )
+from explorer.workers.errands import answer_health
 from explorer.workers.exports import answer_figure, answer_preview, answer_table
 
 if TYPE_CHECKING:
@@ -33,17 +35,7 @@ AnswerFunction: TypeAlias = Callable[["Engine", Any, CancelToken, Progress], Any
 
 
 def _open(engine: Engine, query: OpenQuery | ModelCardQuery, cancel: CancelToken, progress: Progress) -> OpenedModel:
-    checkpoint = engine.checkpoint(query.source)
-    config = checkpoint.config
-    attentions = config.attention_layers().values() if config else ()
-    return OpenedModel(
-        source=query.source,
-        info=checkpoint.info,
-        has_tokenizer=checkpoint.tokenizer is not None,
-        takes_pair=config is not None and config.decoder is None and checkpoint.tokenizer is not None,
-        takes_target=config is not None and config.decoder is not None and config.encoder is not None,
-        normalizers=", ".join(sorted({spec.normalizer for layers in attentions for spec in layers})),
-    )
+    return engine.opened(query.source)
 
 
 def _tokens(engine: Engine, query: TokensQuery, cancel: CancelToken, progress: Progress) -> Tokens:
@@ -139,4 +131,5 @@ ANSWERS: dict[type[AnyQuery], AnswerFunction] = {
     PreviewQuery: answer_preview,
     FigureQuery: answer_figure,
     TableQuery: answer_table,
+    HealthQuery: answer_health,
 }

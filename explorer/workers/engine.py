@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
-from explorer.state.app_state import InputText, Source, Tokens
+from explorer.state.app_state import InputText, OpenedModel, Source, Tokens
 from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.answers import ANSWERS
 from explorer.workers.lru import Lru
@@ -56,6 +56,20 @@ class Engine:
                 held = open_checkpoint(source.path, assume=dict(source.assume) or None)
                 self._checkpoints.put(source, held, 1)
             return held
+
+    def opened(self, source: Source) -> OpenedModel:
+        """What the checkpoint turned out to be, as far as it has been read by now."""
+        checkpoint = self.checkpoint(source)
+        config = checkpoint.config
+        attentions = config.attention_layers().values() if config else ()
+        return OpenedModel(
+            source=source,
+            info=checkpoint.info,
+            has_tokenizer=checkpoint.tokenizer is not None,
+            takes_pair=config is not None and config.decoder is None and checkpoint.tokenizer is not None,
+            takes_target=config is not None and config.decoder is not None and config.encoder is not None,
+            normalizers=", ".join(sorted({spec.normalizer for layers in attentions for spec in layers})),
+        )
 
     def model(self, source: Source, cancel: CancelToken, progress: Progress) -> Transformer:
         """The loaded model in eval mode. Raises CheckpointError when any weight is missing or mis-shaped."""

@@ -63,3 +63,13 @@ def test_the_shape_of_a_tensor_is_written_out(cli: Cli, tmp_path, shape):
     expected = {(): "one number", (3,): "3", (2, 3): "2 x 3"}[shape]
     (row,) = [line for line in cli("inspect", tmp_path, "--tensors").out.splitlines() if "strange" in line]
     assert f"strange  {expected}  " in row
+
+
+def test_health_reads_the_values_and_says_what_is_wrong(cli: Cli, tmp_path):
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    save_file({"strange": np.full((2, 3), np.nan, dtype=np.float32)}, tmp_path / "model.safetensors")
+    assert "NaN" not in cli("inspect", tmp_path).out
+    assert "1 tensor with NaN" in cli("inspect", tmp_path, "--health").out
+    assert "NaN" in " ".join(json.loads(cli("inspect", tmp_path, "--health", "--json").out)["warnings"])

@@ -1,0 +1,40 @@
+"""Work that is done once because a command said so, whatever the state becomes meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Generic
+
+from explorer.state.app_state import OpenedModel, Source
+from explorer.state.moves import Move
+from explorer.state.queries import LaneName, Query, R
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrandQuery(Query[R]):
+    """A question of a command. `doing` is what the status line says meanwhile."""
+
+    lane: ClassVar[LaneName] = "errands"
+    doing: ClassVar[str] = "working"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthQuery(ErrandQuery[OpenedModel]):
+    """What do all values of this checkpoint say of its health?"""
+
+    failed: ClassVar[str] = "The weights cannot be checked"
+    doing: ClassVar[str] = "checking the weights"
+    source: Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand(Generic[R]):
+    """A question to be answered once, and what its answer does. One of a kind is on its way at a time.
+
+    `learn` turns the answer into what is to be known or told, `then` into something a person can undo.
+    """
+
+    query: ErrandQuery[R]
+    learn: Callable[[R], Move]
+    then: Callable[[R], Move] | None = None

@@ -1,0 +1,17 @@
+"""How errands are done: one function a kind, on a lane's thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core_model.cancel import CancelToken, Progress
+from explorer.state.app_state import OpenedModel
+from explorer.state.errands import HealthQuery
+
+if TYPE_CHECKING:
+    from explorer.workers.engine import Engine
+
+
+def answer_health(engine: Engine, query: HealthQuery, cancel: CancelToken, progress: Progress) -> OpenedModel:
+    engine.checkpoint(query.source).check_health(cancel=cancel, progress=progress)
+    return engine.opened(query.source)
