@@ -202,8 +202,32 @@ class BucketedPositions:
         _require_counts(self, n_exact + 1, "max_distance")
 
 
+@dataclass(frozen=True, kw_only=True)
+class DisentangledPositions:
+    """Scores that content and distance give each other, beside content's own (DeBERTa, He et al. 2021, eq. 4).
+
+    The stack's `DistanceTable` has a row for each query position minus key position from -`span` to `span` - 1;
+    farther ones share the outermost. With `max_distance`, distances from span / 2 on lie on a logarithmic scale that
+    ends there (DeBERTa-v2). Each layer maps the rows to keys, which its queries meet (`content_to_position`), and to
+    queries, which its keys meet (`position_to_content`): by the maps of its content where `shared_maps`, else by maps
+    of their own, whose keys have a bias where `key_bias`. The attention's `scale` multiplies all terms.
+    """
+
+    span: int
+    max_distance: int | None = None
+    content_to_position: bool = True
+    position_to_content: bool = True
+    shared_maps: bool = False
+    key_bias: bool = True
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1 if self.max_distance is None else 2, "span")
+        if self.max_distance is not None:
+            _require_counts(self, self.span // 2 + 2, "max_distance")
+
+
 AbsolutePositions: TypeAlias = SinusoidalPositions | LearnedPositions
-RelativePositions: TypeAlias = RotaryPositions | AlibiPositions | BucketedPositions
+RelativePositions: TypeAlias = RotaryPositions | AlibiPositions | BucketedPositions | DisentangledPositions
 PositionSpec: TypeAlias = AbsolutePositions | RelativePositions
 
 
@@ -292,6 +316,8 @@ class AttentionSpec:
             )
         if isinstance(self.position, RotaryPositions) and self.position.n_rotated > self.head_size:
             raise ConfigError(f"n_rotated is {self.position.n_rotated}: a head has only {self.head_size} dimensions")
+        if isinstance(self.position, DisentangledPositions) and self.n_heads != self.n_key_heads:
+            raise ConfigError(f"n_key_heads is {self.n_key_heads}: with distances it must be n_heads, {self.n_heads}")
         if isinstance(self.position, AlibiPositions) and self.position.rounded and not self.mask.causal:
             raise ConfigError("position.rounded is true: ALiBi in bfloat16 is defined for a causal mask only")
 
@@ -539,6 +565,35 @@ _READS = {VectorEmbedding: "vectors", PatchEmbedding: "pixels", AudioEmbedding: 
 
 
 @dataclass(frozen=True, kw_only=True)
+class DistanceTable:
+    """Vectors of distances, as wide as the model, normed before any layer reads them; see DisentangledPositions."""
+
+    n_rows: int
+    norm: NormSpec | None = None
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 2, "n_rows")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionSpec:
+    """A convolution over neighbouring tokens beside the first layer: norm(layer(x) + activation(convolution(x))).
+
+    (DeBERTa-v2.) Beyond the ends there are zeros.
+    """
+
+    kernel_size: int
+    activation: Activation
+    norm: NormSpec
+    n_groups: int = 1
+
+    def __post_init__(self) -> None:
+        _require_counts(self, 1, "kernel_size", "n_groups")
+        if self.kernel_size % 2 == 0:
+            raise ConfigError(f"kernel_size is {self.kernel_size}: it must be odd, as many tokens before as after")
+
+
+@dataclass(frozen=True, kw_only=True)
 class StackConfig:
     """One tower of layers: embedding, absolute positions, layers, final norm.
 
@@ -551,6 +606,8 @@ class StackConfig:
     position: AbsolutePositions | None = None
     final_norm: NormSpec | None = None
     weights_of: tuple[int, ...] = ()
+    distances: DistanceTable | None = None
+    convolution: ConvolutionSpec | None = None
 
     def __post_init__(self) -> None:
         _require_counts(self, 1, "d_model")
@@ -558,6 +615,7 @@ class StackConfig:
             raise ConfigError("layers is empty: a stack needs at least one layer")
         self._check_shared_weights()
         self._check_shared_tables()
+        self._check_distances()
         patches, n_rows = self.embedding, self.max_length
         if isinstance(patches, PatchEmbedding) and n_rows is not None and n_rows != patches.n_positions:
             raise ConfigError(
@@ -588,6 +646,17 @@ class StackConfig:
                     f"from_layer of layer {index} is {position.from_layer}: "
                     f"it must name a layer with a table of the same buckets, one of {owners}"
                 )
+
+    def _check_distances(self) -> None:
+        positions = [layer.attention.position for layer in self.layers]
+        spans = {position.span for position in positions if isinstance(position, DisentangledPositions)}
+        n_rows = self.distances.n_rows if self.distances else 0
+        if spans and spans != {n_rows / 2}:
+            raise ConfigError(
+                f"distances has {n_rows} rows: attention with distances up to {sorted(spans)} reads twice as many"
+            )
+        if self.convolution is not None and self.d_model % self.convolution.n_groups:
+            raise ConfigError(f"n_groups is {self.convolution.n_groups}: it must divide d_model, {self.d_model}")
 
     @property
     def n_layers(self) -> int:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from core_model.config import AttentionSpec, FeedForwardSpec, LayerSpec, ModelConfig
+from core_model.config import AttentionSpec, DisentangledPositions, FeedForwardSpec, LayerSpec, ModelConfig
 from core_model.shapes import tensor_shapes
 from core_model.sites import LAYER_ACTIVATIONS, layer_site
 
@@ -31,6 +31,8 @@ def forward_flops(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0)
         n = lengths[name]
         for layer in stack.layers:
             total += _layer_flops(layer, stack.d_model, n, lengths.get("encoder", 0))
+        if stack.convolution is not None:
+            total += 2 * n * stack.d_model**2 // stack.convolution.n_groups * stack.convolution.kernel_size
     if config.head is not None:
         n = lengths[config.output_name]
         width = config.output_stack.d_model
@@ -119,11 +121,22 @@ def _layer_flops(layer: LayerSpec, d_model: int, n: int, n_memory: int) -> int:
 
 def _attention_flops(spec: AttentionSpec, d_model: int, n_queries: int, n_keys: int) -> int:
     projections = 2 * d_model * (2 * n_queries * spec.d_query + 2 * n_keys * spec.d_key)
+    if isinstance(spec.position, DisentangledPositions):
+        projections += _distance_flops(spec, spec.position, d_model, n_queries, n_keys)
     n_pairs = n_queries * n_keys
     if spec.mask.window is not None:
         reach = spec.mask.window if spec.mask.causal else 2 * spec.mask.window + 1
         n_pairs = n_queries * min(n_keys, reach + spec.mask.n_global)
     return projections + 4 * n_pairs * spec.d_query
+
+
+def _distance_flops(
+    spec: AttentionSpec, position: DisentangledPositions, d_model: int, n_queries: int, n_keys: int
+) -> int:
+    """Mapping the vectors of distances, and their products with content."""
+    n_terms = position.content_to_position + position.position_to_content
+    meetings = position.content_to_position * n_queries + position.position_to_content * n_keys
+    return 2 * 2 * position.span * spec.d_query * (n_terms * d_model + meetings)
 
 
 def _feed_forward_flops(spec: FeedForwardSpec, d_model: int) -> int:

@@ -197,12 +197,12 @@ class PositionEncoding:
     `table` [positions, dimensions] is what absolute positions add to each dimension of the embeddings, or the cosines
     and sines rotary positions turn queries and keys by; None without either. `dimensions` names its columns. `bias`
     [H, n] is what relative positions add to a score at each of `distances` [n], key position minus query position;
-    None without.
+    None without. Disentangled positions have a `table` [n, dimensions]: the vector of each of `distances`.
     """
 
     stack: str
     layer: int
-    kind: Literal["sinusoidal", "learned", "rotary", "alibi", "bucketed", "none"]
+    kind: Literal["sinusoidal", "learned", "rotary", "alibi", "bucketed", "disentangled", "none"]
     table: FloatArray | None = None
     dimensions: tuple[str, ...] = ()
     bias: FloatArray | None = None

@@ -13,6 +13,7 @@ from core_model.config import (
     AttentionSpec,
     AudioEmbedding,
     BucketedPositions,
+    DisentangledPositions,
     FeedForwardSpec,
     HeadSpec,
     LearnedPositions,
@@ -58,6 +59,13 @@ def _stack(name: str, stack: StackConfig, d_memory: int | None, *, own_table: bo
     yield from _embedding(f"{name}.embedding", stack, own_table=own_table)
     if isinstance(stack.position, LearnedPositions):
         yield f"{name}.position.weight", (stack.position.max_length + stack.position.offset, stack.d_position)
+    if stack.distances is not None:
+        yield f"{name}.distance.weight", (stack.distances.n_rows, stack.d_model)
+        yield from _norm(f"{name}.distance_norm", stack.distances.norm, stack.d_model)
+    if stack.convolution is not None:
+        n_inputs = stack.d_model // stack.convolution.n_groups
+        yield from _convolution(f"{name}.convolution.mix", stack.d_model, n_inputs, stack.convolution.kernel_size)
+        yield from _norm(f"{name}.convolution.norm", stack.convolution.norm, stack.d_model)
     for i, layer in enumerate(stack.layers):
         if stack.weights_index(i) != i:
             continue
@@ -113,6 +121,11 @@ def _attention(name: str, spec: AttentionSpec, d_model: int, d_context: int) -> 
         yield f"{name}.sinks", (spec.n_heads,)
     if isinstance(spec.position, BucketedPositions) and spec.position.from_layer is None:
         yield f"{name}.position_bias.weight", (spec.position.n_buckets, spec.n_heads)
+    if isinstance(spec.position, DisentangledPositions) and not spec.position.shared_maps:
+        if spec.position.content_to_position:
+            yield from _linear(f"{name}.distance_key", spec.d_key, d_model, bias=spec.position.key_bias)
+        if spec.position.position_to_content:
+            yield from _linear(f"{name}.distance_query", spec.d_query, d_model, bias=True)
 
 
 def _query_key_norm_shape(spec: QueryKeyNorm, n_heads: int, head_size: int) -> Shape:

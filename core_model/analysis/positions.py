@@ -11,11 +11,13 @@ from core_model.config import (
     AbsolutePositions,
     AlibiPositions,
     BucketedPositions,
+    DisentangledPositions,
     RotaryPositions,
     SinusoidalPositions,
     StackConfig,
 )
 from core_model.nn.attention import Attention
+from core_model.nn.disentangled import distance_row
 from core_model.nn.positions import alibi_slopes, rotate, score_bias
 from core_model.nn.transformer import Stack, Transformer
 from core_model.results import FloatArray, PositionEncoding, read_only
@@ -38,6 +40,8 @@ def position_encoding(model: Transformer, stack: str, layer: int, n_positions: i
             table=_rotations(relative, n_positions),
             dimensions=_rotary_names(relative),
         )
+    if isinstance(relative, DisentangledPositions):
+        return _disentangled(module, relative, layer, n_positions)
     if relative is not None:
         is_causal = module.config.layers[layer].attention.mask.causal
         distance_n = torch.arange(1 - n_positions, 1 if is_causal else n_positions)
@@ -57,6 +61,21 @@ def position_encoding(model: Transformer, stack: str, layer: int, n_positions: i
         kind="sinusoidal" if is_sinusoidal else "learned",
         table=_added(module, n_positions),
         dimensions=_sinusoidal_names(absolute, module.config) if is_sinusoidal else _numbers(module.config),
+    )
+
+
+def _disentangled(stack: Stack, spec: DisentangledPositions, layer: int, n_positions: int) -> PositionEncoding:
+    """The vector that every distance has before a layer's heads map it."""
+    table_RC = stack.distance_vectors()
+    assert table_RC is not None
+    distance_n = torch.arange(1 - n_positions, n_positions)
+    return PositionEncoding(
+        stack=stack.name,
+        layer=layer,
+        kind="disentangled",
+        table=_array(table_RC[distance_row(spec, -distance_n)]),
+        dimensions=tuple(str(i) for i in range(stack.config.d_model)),
+        distances=distance_n.numpy(),
     )
 
 

@@ -10,6 +10,7 @@ from core_model.checkpoint.families.family import Family
 from core_model.config import (
     AlibiPositions,
     BucketedPositions,
+    DisentangledPositions,
     HeadSpec,
     LearnedPositions,
     ModelConfig,
@@ -41,6 +42,7 @@ _POSITION_NAMES = {
     RotaryPositions: "rotary",
     AlibiPositions: "ALiBi",
     BucketedPositions: "relative, in buckets",
+    DisentangledPositions: "relative, disentangled from content",
 }
 _TASK_NAMES = {
     "language_model": "language model",

@@ -20,12 +20,14 @@ from core_model.config import (
     AlibiPositions,
     AttentionSpec,
     BucketedPositions,
+    DisentangledPositions,
     MaskSpec,
     QueryKeyNorm,
     RotaryPositions,
 )
 from core_model.nn import masks
 from core_model.nn.cache import KeyValueCache
+from core_model.nn.disentangled import Distances, distance_scores
 from core_model.nn.norms import make_norm
 from core_model.nn.positions import alibi_slopes, rotate, score_bias
 from core_model.nn.tap import Tap
@@ -39,8 +41,8 @@ class HeadInputs:
     """What one attention computes its scores from: references to the tensors it made anyway, no copies.
 
     Queries stand at positions query_start, query_start + 1, ...; keys at 0, 1, ... `bias_weights` are ALiBi's slopes
-    [H] or T5's table [buckets, H]; `key_mask_BM` is False at padding; `logsumexp_BHN` is there where the kernel gave
-    it.
+    [H] or T5's table [buckets, H], `distances` what DeBERTa's content meets; `key_mask_BM` is False at padding;
+    `logsumexp_BHN` is there where the kernel gave it.
     """
 
     spec: AttentionSpec
@@ -49,8 +51,14 @@ class HeadInputs:
     query_start: int = 0
     key_mask_BM: torch.Tensor | None = None
     bias_weights: torch.Tensor | None = None
+    distances: Distances | None = None
     sinks_H: torch.Tensor | None = None
     logsumexp_BHN: torch.Tensor | None = None
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether position adds something to the scores."""
+        return self.bias_weights is not None or self.distances is not None
 
     @property
     def n_queries(self) -> int:
@@ -71,6 +79,7 @@ class HeadInputs:
             q_BHND=self.q_BHND[:, one],
             k_BKMD=self.k_BKMD[:, shared],
             bias_weights=None if self.bias_weights is None else self.bias_weights[..., one],
+            distances=None if self.distances is None else self.distances.of_heads(one),
             sinks_H=None if self.sinks_H is None else self.sinks_H[one],
             logsumexp_BHN=None if self.logsumexp_BHN is None else self.logsumexp_BHN[:, one],
         )
@@ -82,6 +91,7 @@ class HeadInputs:
             q_BHND=self.q_BHND.detach(),
             k_BKMD=self.k_BKMD.detach(),
             bias_weights=None if self.bias_weights is None else self.bias_weights.detach().clone(),
+            distances=None if self.distances is None else self.distances.detached(),
             sinks_H=None if self.sinks_H is None else self.sinks_H.detach().clone(),
             logsumexp_BHN=None if self.logsumexp_BHN is None else self.logsumexp_BHN.detach(),
         )
@@ -113,7 +123,7 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
     s_BHNM = torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
     if spec.soft_cap is not None:
         s_BHNM = torch.tanh(s_BHNM / spec.soft_cap) * spec.soft_cap
-    if isinstance(spec.position, AlibiPositions | BucketedPositions):
+    if heads.is_biased:
         s_BHNM = s_BHNM + _bias_block(heads, rows, key_M)
     return s_BHNM.masked_fill(~visible_block(heads, rows, key_M), float("-inf"))
 
@@ -146,7 +156,7 @@ def attend(
     spec = heads.spec
     squarely_causal = spec.mask == MaskSpec(causal=True) and heads.n_queries == heads.n_keys and not heads.query_start
     simple_mask = squarely_causal or masks.hides_nothing(spec.mask)
-    if _is_fusible(heads) and heads.bias_weights is None and simple_mask and heads.key_mask_BM is None:
+    if _is_fusible(heads) and not heads.is_biased and simple_mask and heads.key_mask_BM is None:
         mask = _KernelMask(causal=squarely_causal)
         return _fused(heads.q_BHND, heads.k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)
     blocks = [_attend_rows(heads, v_BKMD, rows, dropout, want_logsumexp) for rows in _row_blocks(heads)]
@@ -176,7 +186,7 @@ def _row_blocks(heads: HeadInputs) -> Iterator[slice]:
     With a window a block is hardly longer than it: each row would see fewer and fewer of the block's keys.
     """
     n_batch, n_heads = heads.q_BHND.shape[:2]
-    n_matrices = n_batch if _is_fusible(heads) and heads.bias_weights is None else n_batch * n_heads
+    n_matrices = n_batch if _is_fusible(heads) and not heads.is_biased else n_batch * n_heads
     window = heads.spec.mask.window
     n_most = heads.n_queries if window is None else max(window, 256)
     start = 0
@@ -202,21 +212,26 @@ def _attend_rows(
         weights_BHNM = functional.dropout(weights_BHNM, dropout, training=dropout > 0)
         return torch.matmul(_grouped(weights_BHNM, v_BKMD.shape[1]), v_BKMD[:, :, None]).flatten(1, 2), None
     block_BHNM = visible_block(heads, rows, key_M)
-    if heads.bias_weights is not None:
-        bias_HNM = _bias_block(heads, rows, key_M).to(heads.q_BHND.dtype)
-        block_BHNM = torch.where(block_BHNM, bias_HNM, float("-inf"))
+    if heads.is_biased:
+        bias_BHNM = _bias_block(heads, rows, key_M).to(heads.q_BHND.dtype)
+        block_BHNM = torch.where(block_BHNM, bias_BHNM, float("-inf"))
         # Exact scores do not add up to the log-sum-exp of scores whose bias was rounded.
-        want_logsumexp = want_logsumexp and bias_HNM.dtype == torch.float32
+        want_logsumexp = want_logsumexp and bias_BHNM.dtype == torch.float32
     mask = _KernelMask(block_BHNM=block_BHNM)
     q_BHND, k_BKMD = heads.q_BHND[:, :, rows], take_keys(heads.k_BKMD, key_M)
     return _fused(q_BHND, k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)
 
 
 def _bias_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
-    """Position bias [H, N, M] in float32."""
-    assert isinstance(heads.spec.position, AlibiPositions | BucketedPositions) and heads.bias_weights is not None
-    query_N = _positions(heads, rows)
-    return score_bias(heads.spec.position, heads.bias_weights.float(), query_N, key_M)
+    """What position adds to scores [B or 1, H, N, M] in float32."""
+    position, query_N = heads.spec.position, _positions(heads, rows)
+    if isinstance(position, DisentangledPositions):
+        assert heads.distances is not None
+        q_BHND = heads.q_BHND[:, :, rows].float() * heads.spec.scale
+        k_BHMD = take_keys(heads.k_BKMD, key_M).float() * heads.spec.scale
+        return distance_scores(position, heads.distances, q_BHND, k_BHMD, query_N, key_M)
+    assert isinstance(position, AlibiPositions | BucketedPositions) and heads.bias_weights is not None
+    return score_bias(position, heads.bias_weights.float(), query_N, key_M)[None]
 
 
 def _fused(
@@ -280,6 +295,12 @@ class Attention(nn.Module):
         self.position_bias = None
         if isinstance(spec.position, BucketedPositions) and spec.position.from_layer is None:
             self.position_bias = nn.Embedding(spec.position.n_buckets, spec.n_heads)
+        self.distance_key = self.distance_query = None
+        if isinstance(spec.position, DisentangledPositions) and not spec.position.shared_maps:
+            if spec.position.content_to_position:
+                self.distance_key = nn.Linear(d_model, spec.d_key, bias=spec.position.key_bias)
+            if spec.position.position_to_content:
+                self.distance_query = nn.Linear(d_model, spec.d_query)
 
     def forward(
         self,
@@ -288,6 +309,7 @@ class Attention(nn.Module):
         *,
         key_mask_BM: torch.Tensor | None = None,
         bias_table: torch.Tensor | None = None,
+        distance_RC: torch.Tensor | None = None,
         cache: KeyValueCache | None = None,
         site: str = "",
         layer: int = 0,
@@ -318,6 +340,7 @@ class Attention(nn.Module):
             query_start=start,
             key_mask_BM=key_mask_BM,
             bias_weights=self._bias_weights(bias_table, x_BNC.device),
+            distances=self._distances(distance_RC),
             sinks_H=self.sinks,
         )
         out_BHND = self._attend(heads, v_BKMD, site, layer, tap)
@@ -355,6 +378,23 @@ class Attention(nn.Module):
         if isinstance(self.spec.position, AlibiPositions):
             return alibi_slopes(self.spec.position, self.spec.n_heads).to(device)
         return self.position_bias.weight if self.position_bias is not None else table
+
+    def _distances(self, distance_RC: torch.Tensor | None) -> Distances | None:
+        """What the stack's vectors of distances are to each head."""
+        position = self.spec.position
+        if not isinstance(position, DisentangledPositions):
+            return None
+        assert distance_RC is not None
+        key = self.key if position.shared_maps else self.distance_key
+        query = self.query if position.shared_maps else self.distance_query
+
+        def by_head(x_RE: torch.Tensor) -> torch.Tensor:
+            return x_RE.unflatten(-1, (self.spec.n_heads, -1)).transpose(0, 1)
+
+        return Distances(
+            key_HRD=by_head(key(distance_RC)) if key is not None and position.content_to_position else None,
+            query_HRD=by_head(query(distance_RC)) if query is not None and position.position_to_content else None,
+        )
 
 
 def _norm_shape(norm: QueryKeyNorm, n_heads: int, spec: AttentionSpec) -> int | tuple[int, ...]:

@@ -21,11 +21,13 @@ from core_model.nn.tap import Tap
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pass:
-    """What every layer of one forward pass shares: padding, the encoder's output, the cache, who listens."""
+    """What the layers of one forward pass share: padding, the encoder's output, vectors of distances, the cache, who
+    listens."""
 
     key_mask_BN: torch.Tensor | None = None
     memory_BMC: torch.Tensor | None = None
     memory_mask_BM: torch.Tensor | None = None
+    distance_RC: torch.Tensor | None = None
     cache: KeyValueCache | None = None
     tap: Tap | None = None
 
@@ -86,6 +88,7 @@ class Layer(nn.Module):
             entered_BNC,
             key_mask_BM=shared.key_mask_BN,
             bias_table=bias_table,
+            distance_RC=shared.distance_RC,
             cache=shared.cache,
             site=f"{stack}.self",
             layer=layer,

@@ -6,6 +6,7 @@ Shape letters: B batch, N positions, M encoder positions, C model width, V outpu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -26,6 +27,7 @@ from core_model.errors import TraceError
 from core_model.nn.attention import Attention
 from core_model.nn.blocks import Layer, Pass
 from core_model.nn.cache import KeyValueCache
+from core_model.nn.convolution import NeighbourConvolution
 from core_model.nn.embeddings import Tokens, make_embedding
 from core_model.nn.feedforward import ACTIVATIONS
 from core_model.nn.norms import make_norm
@@ -44,6 +46,12 @@ class Stack(nn.Module):
         if isinstance(config.position, LearnedPositions):
             n_rows = config.position.max_length + config.position.offset
             self.position = nn.Embedding(n_rows, config.d_position)
+        self.distance = self.distance_norm = self.convolution = None
+        if config.distances is not None:
+            self.distance = nn.Embedding(config.distances.n_rows, config.d_model)
+            self.distance_norm = make_norm(config.distances.norm, config.d_model) if config.distances.norm else None
+        if config.convolution is not None:
+            self.convolution = NeighbourConvolution(config.convolution, config.d_model)
         self.layers = nn.ModuleDict(
             {
                 str(i): Layer(spec, config.d_model, d_memory)
@@ -81,11 +89,20 @@ class Stack(nn.Module):
         tap = shared.tap
         if tap is not None:
             x_BNC = tap.activation(f"{self.name}.embedding", x_BNC)
+        shared, first_BNC = replace(shared, distance_RC=self.distance_vectors()), x_BNC
         for index in range(self.config.n_layers):
             x_BNC = self.layer(index)(x_BNC, shared, stack=self.name, layer=index, bias_table=self._bias_table(index))
+            if index == 0 and self.convolution is not None:
+                x_BNC = self.convolution(first_BNC, x_BNC, shared.key_mask_BN)
         if self.final_norm is not None:
             x_BNC = self.final_norm(x_BNC)
         return x_BNC if tap is None else tap.activation(f"{self.name}.final_hidden", x_BNC)
+
+    def distance_vectors(self) -> torch.Tensor | None:
+        """DeBERTa's vectors of distances [R, C], normed; None in a stack without."""
+        if self.distance is None:
+            return None
+        return self.distance.weight if self.distance_norm is None else self.distance_norm(self.distance.weight)
 
     def _bias_table(self, index: int) -> torch.Tensor | None:
         """T5's table of another layer, where this layer uses one."""

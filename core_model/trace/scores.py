@@ -28,7 +28,7 @@ class HeadScores:
         self._head = heads.head(head)
         self.n_queries, self.n_keys = heads.n_queries, heads.n_keys
         self._is_softmax = heads.spec.normalizer == "softmax"
-        self._is_product = heads.spec.soft_cap is None and heads.bias_weights is None and self._is_softmax
+        self._is_product = heads.spec.soft_cap is None and not heads.is_biased and self._is_softmax
         self._row_normalizer: torch.Tensor | None = None
 
     @property

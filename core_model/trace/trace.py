@@ -85,6 +85,7 @@ class Trace:
         kept = list(self._activations.values())
         for heads in self._heads.values():
             kept += [t for t in (heads.q_BHND, heads.k_BKMD, heads.logsumexp_BHN) if t is not None]
+            kept += heads.distances.tensors if heads.distances is not None else ()
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in kept}
         outputs = self.hidden.nbytes + (0 if self.logits is None else self.logits.nbytes)
         return sum(storages.values()) + outputs

@@ -15,12 +15,19 @@ N_CURVES: Final = 6
 """Dimensions shown before any are chosen."""
 MOST_CURVES: Final = 8
 
+_DISTANCE: Final = "distance, key minus query"
+_VALUE_NAMES: Final = {"rotary": "cosine or sine", "disentangled": "value of the vector"}
+
 _KINDS: Final = {
     "sinusoidal": ("Sinusoidal positions", "Fixed sines and cosines, added to the embeddings of the tokens."),
     "learned": ("Learned positions", "One trained vector a position, added to the embeddings of the tokens."),
     "rotary": ("Rotary positions", "Queries and keys are turned, pair by pair: the cosine and sine of each angle."),
     "alibi": ("ALiBi", "A penalty on scores that grows in a straight line with distance, one slope a head."),
     "bucketed": ("Relative position bias", "A trained bonus on scores for each range of distances, one a head."),
+    "disentangled": (
+        "Disentangled positions",
+        "A trained vector for each distance: in every head, queries meet its key and keys meet its query.",
+    ),
     "none": ("No positional encoding", "This model adds nothing for position: only its mask tells it about order."),
 }
 
@@ -48,25 +55,29 @@ def positions_picture(encoding: PositionEncoding, state: AppState) -> PositionsP
         return PositionsPicture(title=title, explanation=explanation)
     table = encoding.table
     chosen = tuple(one for one in state.position_curves if one < table.shape[1]) or first_dimensions(table.shape[1])
-    positions = np.arange(len(table), dtype=np.float64)
+    if encoding.distances is None:
+        rows, row_title, row_labels = np.arange(len(table)), "position", ()
+    else:
+        rows, row_title, row_labels = encoding.distances, _DISTANCE, tuple(str(one) for one in encoding.distances)
     series = tuple(
         Series(
             name=f"dimension {encoding.dimensions[one]}",
-            x=positions,
+            x=rows.astype(np.float64),
             y=table[:, one].astype(np.float64),
             role=f"series_{1 + number}",
         )
         for number, one in enumerate(chosen[:MOST_CURVES])
     )
-    value_name = "cosine or sine" if encoding.kind == "rotary" else "value added"
+    value_name = _VALUE_NAMES.get(encoding.kind, "value added")
     return PositionsPicture(
         title=title,
         explanation=explanation,
-        curves=CurvePicture(series=series, title=title, x_title="position", y_title=value_name),
+        curves=CurvePicture(series=series, title=title, x_title=row_title, y_title=value_name),
         matrix=_matrix(
             table,
-            title="Every dimension at every position",
-            row_title="position",
+            title=f"Every dimension at every {row_title.split(',')[0]}",
+            row_title=row_title,
+            row_labels=row_labels,
             col_title="dimension",
             col_labels=encoding.dimensions,
             value_name=value_name,
@@ -95,7 +106,7 @@ def _bias_picture(bias: np.ndarray, distances: np.ndarray, title: str, explanati
         curves=CurvePicture(
             series=series,
             title=title,
-            x_title="distance, key minus query",
+            x_title=_DISTANCE,
             x_unit="tokens",
             y_title="added to the score",
         ),
@@ -103,7 +114,7 @@ def _bias_picture(bias: np.ndarray, distances: np.ndarray, title: str, explanati
             bias[:, ::-1] if is_causal else bias,
             title="Every head at every distance",
             row_title="head",
-            col_title="distance back" if is_causal else "distance, key minus query",
+            col_title="distance back" if is_causal else _DISTANCE,
             col_labels=() if is_causal else tuple(str(distance) for distance in distances),
             value_name="added to the score",
         ),
@@ -111,7 +122,14 @@ def _bias_picture(bias: np.ndarray, distances: np.ndarray, title: str, explanati
 
 
 def _matrix(
-    values: np.ndarray, *, title: str, row_title: str, col_title: str, col_labels: tuple[str, ...], value_name: str
+    values: np.ndarray,
+    *,
+    title: str,
+    row_title: str,
+    col_title: str,
+    col_labels: tuple[str, ...],
+    value_name: str,
+    row_labels: tuple[str, ...] = (),
 ) -> HeatmapPicture:
     bound = float(np.abs(values).max()) or 1.0
     return HeatmapPicture(
@@ -123,6 +141,7 @@ def _matrix(
         title=title,
         scale_name=value_name,
         colormap="diverging",
+        row_labels=row_labels,
         col_labels=col_labels,
         row_title=row_title,
         col_title=col_title,

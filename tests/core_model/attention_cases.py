@@ -17,6 +17,7 @@ from core_model.config import (
     AlibiPositions,
     AttentionSpec,
     BucketedPositions,
+    DisentangledPositions,
     MaskSpec,
     NormSpec,
     QueryKeyNorm,
@@ -82,6 +83,14 @@ class AttentionCase:
         return None if self.padding is None else torch.tensor(self.padding)
 
     @cached_property
+    def distances(self) -> torch.Tensor | None:
+        """The stack's vectors of distances [R, C], where attention reads them."""
+        position = self.spec.position
+        if not isinstance(position, DisentangledPositions):
+            return None
+        return torch.randn(2 * position.span, D_MODEL, generator=torch.Generator().manual_seed(self.seed + 1))
+
+    @cached_property
     def ran(self) -> tuple[torch.Tensor, HeadInputs]:
         """The output of the tokens from `first_query` on, and what a tap saw of them."""
         tap, cache = CollectingTap(), KeyValueCache()
@@ -89,14 +98,24 @@ class AttentionCase:
         with torch.inference_mode():
             if start:
                 earlier = None if mask is None else mask[:, :start]
-                self.attention(self.x[:, :start], key_mask_BM=earlier, cache=cache, site=SITE)
-            out_BNC = self.attention(self.x[:, start:], key_mask_BM=mask, cache=cache, site=SITE, tap=tap)
+                self.attention(
+                    self.x[:, :start], key_mask_BM=earlier, distance_RC=self.distances, cache=cache, site=SITE
+                )
+            out_BNC = self.attention(
+                self.x[:, start:], key_mask_BM=mask, distance_RC=self.distances, cache=cache, site=SITE, tap=tap
+            )
         return out_BNC, tap.heads[SITE, 0]
 
     @cached_property
     def dense(self) -> Dense:
         """The same by definition."""
-        return dense_attention(self.attention, self.x, first_query=self.first_query, key_mask_BM=self.key_mask)
+        return dense_attention(
+            self.attention,
+            self.x,
+            first_query=self.first_query,
+            key_mask_BM=self.key_mask,
+            distance_RC=self.distances,
+        )
 
     def trace(self) -> Trace:
         """A trace of the first example."""
@@ -123,7 +142,7 @@ def fill(module: torch.nn.Module, seed: int, gain: float = 1.5) -> None:
 @st.composite
 def relative_positions(draw: st.DrawFn, head_size: int) -> RelativePositions | None:
     """A relative position of any kind that fits the head."""
-    kind = draw(st.sampled_from(["none", "rotary", "alibi", "buckets"]))
+    kind = draw(st.sampled_from(["none", "rotary", "alibi", "buckets", "disentangled"]))
     if kind == "rotary" and head_size >= 2:
         return RotaryPositions(
             n_rotated=2 * draw(st.integers(1, head_size // 2)),
@@ -138,6 +157,15 @@ def relative_positions(draw: st.DrawFn, head_size: int) -> RelativePositions | N
             max_distance=draw(st.integers(9, 40)),
             bidirectional=draw(st.booleans()),
         )
+    if kind == "disentangled":
+        return DisentangledPositions(
+            span=draw(st.integers(2, 8)),
+            max_distance=draw(st.none() | st.integers(6, 40)),
+            content_to_position=draw(st.booleans()),
+            position_to_content=draw(st.booleans()),
+            shared_maps=draw(st.booleans()),
+            key_bias=draw(st.booleans()),
+        )
     return None
 
 
@@ -147,13 +175,14 @@ def attention_specs(draw: st.DrawFn) -> AttentionSpec:
     n_key_heads = draw(st.integers(1, 3))
     head_size = draw(st.integers(1, 8))
     normalizer: Literal["softmax", "relu"] = "relu" if draw(st.integers(0, 3)) == 3 else "softmax"
+    position = draw(relative_positions(head_size))
     return AttentionSpec(
-        n_heads=n_key_heads * draw(st.integers(1, 3)),
+        n_heads=n_key_heads * (1 if isinstance(position, DisentangledPositions) else draw(st.integers(1, 3))),
         n_key_heads=n_key_heads,
         head_size=head_size,
         scale=draw(st.sampled_from([head_size**-0.5, 1.0, 0.2])),
         mask=draw(masks),
-        position=draw(relative_positions(head_size)),
+        position=position,
         query_bias=draw(st.booleans()),
         key_bias=draw(st.booleans()),
         value_bias=draw(st.booleans()),

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from core_model.config import (
     AlibiPositions,
     AttentionSpec,
     BucketedPositions,
+    DisentangledPositions,
     MaskSpec,
     NormSpec,
     RotaryPositions,
@@ -58,8 +60,12 @@ def dense_attention(
     *,
     first_query: int = 0,
     key_mask_BM: torch.Tensor | None = None,
+    distance_RC: torch.Tensor | None = None,
 ) -> Dense:
-    """The attention of the tokens from `first_query` on, over all tokens of x_BNC (or of context_BMC)."""
+    """The attention of the tokens from `first_query` on, over all tokens of x_BNC (or of context_BMC).
+
+    `distance_RC` are the stack's vectors of distances, where attention is disentangled.
+    """
     spec = attention.spec
     assert isinstance(spec, AttentionSpec)
     weights = {name: tensor.double() for name, tensor in attention.state_dict().items()}
@@ -76,7 +82,10 @@ def dense_attention(
     if spec.soft_cap is not None:
         s_BHNM = spec.soft_cap * torch.tanh(s_BHNM / spec.soft_cap)
     queries, keys = range(first_query, x_BNC.shape[1]), range(source_BMC.shape[1])
-    s_BHNM = s_BHNM + _bias(spec, weights, queries, keys)
+    if distance_RC is None:
+        s_BHNM = s_BHNM + _bias(spec, weights, queries, keys)
+    else:
+        s_BHNM = s_BHNM + spec.scale * _met(spec, weights, q_BHND, k_BHMD, distance_RC.double(), queries)
     visible_BNM = visible_matrix(spec.mask, queries, keys).expand(len(x_BNC), -1, -1)
     if key_mask_BM is not None:
         visible_BNM = visible_BNM & key_mask_BM[:, None]
@@ -157,6 +166,38 @@ def _bias(spec: AttentionSpec, weights: dict[str, torch.Tensor], queries: range,
         )
         return weights["position_bias.weight"][bucket_NM].permute(2, 0, 1)
     return torch.zeros(1, dtype=torch.float64)
+
+
+def _met(
+    spec: AttentionSpec,
+    weights: dict[str, torch.Tensor],
+    q_BHND: torch.Tensor,
+    k_BHMD: torch.Tensor,
+    distance_RC: torch.Tensor,
+    queries: range,
+) -> torch.Tensor:
+    """He et al. 2021, eq. 4: query i with the key of the distance from j, and the query of that distance with key j."""
+    position = spec.position
+    assert isinstance(position, DisentangledPositions)
+    own = "" if position.shared_maps else "distance_"
+    key_RHD, query_RHD = (
+        _linear(weights, f"{own}{part}", distance_RC).unflatten(-1, (spec.n_heads, -1))
+        if f"{own}{part}.weight" in weights
+        else torch.zeros(len(distance_RC), spec.n_heads, spec.head_size, dtype=torch.float64)
+        for part in ("key", "query")
+    )
+    met_BHNM = torch.zeros(*q_BHND.shape[:3], k_BHMD.shape[2], dtype=torch.float64)
+    for row, query in enumerate(queries):
+        for key in range(k_BHMD.shape[2]):
+            distance = torch.tensor([query - key])
+            if position.max_distance is not None:
+                distance = make_log_bucket_position(distance, position.span, position.max_distance)
+            place = min(max(int(distance) + position.span, 0), 2 * position.span - 1)
+            if position.content_to_position:
+                met_BHNM[:, :, row, key] += (q_BHND[:, :, row] * key_RHD[place]).sum(-1)
+            if position.position_to_content:
+                met_BHNM[:, :, row, key] += (k_BHMD[:, :, key] * query_RHD[place]).sum(-1)
+    return met_BHNM
 
 
 def _normalized(

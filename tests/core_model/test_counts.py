@@ -10,6 +10,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from core_model import counts
 from core_model.config import (
+    ConvolutionSpec,
+    DisentangledPositions,
+    DistanceTable,
     ExpertsSpec,
     FeedForwardSpec,
     HeadSpec,
@@ -70,6 +73,15 @@ def _configs() -> dict[str, ModelConfig]:
     return {
         "decoder": ModelConfig(decoder=_stack(_layer(causal), 3, final_norm=NormSpec()), head=head),
         "encoder": ModelConfig(encoder=_stack(_layer(MaskSpec()), 2), head=masked),
+        "disentangled": ModelConfig(
+            encoder=_stack(
+                _layer(MaskSpec(), position=DisentangledPositions(span=4, max_distance=9)),
+                2,
+                distances=DistanceTable(n_rows=8, norm=NormSpec()),
+                convolution=ConvolutionSpec(kernel_size=3, activation="gelu", norm=NormSpec(), n_groups=2),
+            ),
+            head=masked,
+        ),
         "both": ModelConfig(
             encoder=_stack(_layer(MaskSpec()), 2, learned=False),
             decoder=_stack(_layer(causal, cross=True), 2, learned=False),
@@ -89,7 +101,7 @@ def test_parameters_are_those_of_the_model(name: str) -> None:
     assert counts.n_parameters(config) == sum(p.numel() for p in Transformer(config).parameters())
 
 
-@pytest.mark.parametrize("name", ["decoder", "encoder", "both"])
+@pytest.mark.parametrize("name", ["decoder", "encoder", "disentangled", "both"])
 def test_operations_are_those_pytorch_counts(name: str) -> None:
     config = _configs()[name]
     model = Transformer(config).eval().requires_grad_(False)

@@ -1,6 +1,7 @@
 """Expected: Vaswani et al. 2017 (3.5), Su et al. 2021 (eq. 15), Press et al. 2022, Raffel et al. 2020."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ from core_model.analysis.positions import position_encoding
 from core_model.config import (
     AlibiPositions,
     BucketedPositions,
+    DisentangledPositions,
+    DistanceTable,
     FeedForwardSpec,
     LayerSpec,
     LearnedPositions,
     MaskSpec,
     ModelConfig,
+    NormSpec,
     ResidualSpec,
     RotaryPositions,
     SinusoidalPositions,
@@ -104,3 +108,17 @@ def test_bucketed_bias_is_the_table_of_the_layer_that_owns_it_both_ways():
 def test_a_model_without_positions_says_so():
     found = encoding(model_with(), 0, 9)
     assert (found.kind, found.table, found.bias) == ("none", None, None)
+
+
+def test_disentangled_positions_have_a_normed_vector_for_each_distance():
+    """He et al. 2021: row span + query - key, the outermost for all that are farther."""
+    config = model_with().config
+    (plain,) = config.decoder.layers
+    layer = replace(plain, attention=replace(plain.attention, position=DisentangledPositions(span=2)))
+    stack = replace(config.decoder, layers=(layer,), distances=DistanceTable(n_rows=4, norm=NormSpec()))
+    model: Any = Transformer(replace(config, decoder=stack))
+    found = encoding(model, 0, 4)
+    assert (found.kind, found.bias) == ("disentangled", None)
+    assert found.distances.tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    rows = torch.nn.functional.layer_norm(model.decoder.distance.weight, (D_MODEL,)).detach().numpy()
+    np.testing.assert_allclose(found.table, rows[[3, 3, 3, 2, 1, 0, 0]], atol=1e-6)

@@ -9,6 +9,9 @@ from core_model.config import (
     AttentionSpec,
     AudioEmbedding,
     BucketedPositions,
+    ConvolutionSpec,
+    DisentangledPositions,
+    DistanceTable,
     ExpertsSpec,
     FeedForwardSpec,
     HeadSpec,
@@ -167,4 +170,21 @@ def two_towers() -> ModelConfig:
     )
 
 
-EVERY = {make.__name__: make for make in (translator, mixture, shared_encoder, image_classifier, listener, two_towers)}
+def disentangled() -> ModelConfig:
+    """Distances that meet content, normed, and a convolution beside the first layer."""
+    position = DisentangledPositions(span=3, max_distance=7, key_bias=False)
+    return ModelConfig(
+        encoder=stack(
+            layer(multi_head(WIDTH, 3, position=position)),
+            layer(multi_head(WIDTH, 3, position=replace(position, shared_maps=True))),
+            distances=DistanceTable(n_rows=6, norm=NormSpec()),
+            convolution=ConvolutionSpec(kernel_size=3, activation="gelu", norm=NormSpec(), n_groups=2),
+        ),
+        head=HeadSpec(n_outputs=1, task="replaced_tokens", bias=True),
+    )
+
+
+EVERY = {
+    make.__name__: make
+    for make in (translator, mixture, shared_encoder, disentangled, image_classifier, listener, two_towers)
+}

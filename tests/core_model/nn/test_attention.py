@@ -58,7 +58,7 @@ def test_a_watched_pass_gives_what_an_unwatched_one_gives(case: AttentionCase):
     """A tap may have the kernel called in another way; it must not change what comes out."""
     watched_BNC = replace(case, first_query=0).ran[0]
     with torch.inference_mode():
-        plain_BNC = case.attention(case.x, key_mask_BM=case.key_mask)
+        plain_BNC = case.attention(case.x, key_mask_BM=case.key_mask, distance_RC=case.distances)
     torch.testing.assert_close(watched_BNC, plain_BNC, atol=2e-5, rtol=2e-5)
 
 

@@ -83,3 +83,22 @@ def test_a_dimension_is_added_once_and_taken_away_again():
 def test_the_oldest_curve_gives_way_where_there_are_too_many():
     full = tuple(range(MOST_CURVES))
     assert toggled(full, 99) == (*full[1:], 99)
+
+
+def test_vectors_of_distances_are_drawn_against_distance():
+    values = np.arange(15, dtype=np.float32).reshape(5, 3)
+    distances = np.arange(-2, 3)
+    picture = positions_picture(
+        PositionEncoding(
+            stack="encoder",
+            layer=1,
+            kind="disentangled",
+            table=values,
+            dimensions=("0", "1", "2"),
+            distances=distances,
+        ),
+        AppState(position_curves=(1,)),
+    )
+    assert picture.curves.series[0].x.tolist() == [-2, -1, 0, 1, 2]
+    assert picture.curves.x_title == "distance, key minus query"
+    assert picture.matrix.row_labels == ("-2", "-1", "0", "1", "2")
