@@ -35,6 +35,15 @@ SIZES: dict[str, dict[str, Any]] = {
     "Esm": {**BERT_SIZES, "position_embedding_type": "rotary", "mask_token_id": MASK, "pad_token_id": 1},
     "RoFormer": {**BERT_SIZES, "embedding_size": 14},
     "ModernBert": {"intermediate_size": 37, "local_attention": 4, "pad_token_id": 0},
+    "Deberta": {**BERT_SIZES, "relative_attention": True, "pos_att_type": "c2p|p2c"},
+    "DebertaV2": {
+        **BERT_SIZES,
+        "relative_attention": True,
+        "pos_att_type": ["p2c", "c2p"],
+        "position_buckets": 4,
+        "norm_rel_ebd": "layer_norm",
+        "position_biased_input": False,
+    },
 }
 """Unusual sizes: odd numbers of layers and heads, feed-forwards of no round factor, widths that are no power of 2."""
 TYPES = {"Roberta": 1, "Albert": 2, "Electra": 2, "RoFormer": 2}
@@ -46,6 +55,7 @@ NOT_READ = ("pooler.", "contact_head.", "sop_classifier.", "embed_positions.", "
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "rope_theta": 500.0}
 PLAIN = {"rope_type": "default", "rope_theta": 300.0}
 GROUPS = {"num_hidden_layers": 5, "num_hidden_groups": 3}
+SHARED = {"share_att_key": True}
 BIASED = {"norm_bias": True, "attention_bias": True, "mlp_bias": True, "classifier_bias": True, "decoder_bias": False}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("Roberta", "Model", {}),
@@ -96,6 +106,20 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("ModernBert", "ForSequenceClassification", {"layer_types": ["sliding_attention", "full_attention"] * 2}),
     ("ModernBert", "ForTokenClassification", {"rope_parameters": {"full_attention": YARN, "sliding_attention": PLAIN}}),
     ("ModernBert", "ForQuestionAnswering", {"num_labels": 2, "layer_types": ["full_attention"] * 3}),
+    ("Deberta", "Model", {}),
+    ("Deberta", "ForMaskedLM", {"max_relative_positions": 4, "type_vocab_size": 2}),
+    ("Deberta", "ForMaskedLM", {"pos_att_type": "c2p", "tie_word_embeddings": False}),
+    ("Deberta", "ForSequenceClassification", {"pos_att_type": ["p2c"], "position_biased_input": False}),
+    ("Deberta", "ForTokenClassification", {"relative_attention": False, "pos_att_type": None}),
+    ("Deberta", "ForQuestionAnswering", {"num_labels": 2, "hidden_act": "relu"}),
+    ("DebertaV2", "Model", {}),
+    ("DebertaV2", "ForMaskedLM", {**SHARED, "position_biased_input": True, "max_relative_positions": 9}),
+    ("DebertaV2", "ForMaskedLM", {"pos_att_type": "c2p", "norm_rel_ebd": "none", "position_buckets": -1}),
+    ("DebertaV2", "ForMaskedLM", {**SHARED, "conv_kernel_size": 3, "conv_act": "gelu", "tie_word_embeddings": False}),
+    ("DebertaV2", "ForSequenceClassification", {"pos_att_type": "p2c", "pooler_hidden_act": "tanh"}),
+    ("DebertaV2", "ForTokenClassification", {**SHARED, "conv_kernel_size": 5, "conv_groups": 3, "type_vocab_size": 2}),
+    ("DebertaV2", "ForQuestionAnswering", {"num_labels": 2, "relative_attention": False, "pos_att_type": None}),
+    ("DebertaV2", "Model", {**SHARED, "position_buckets": 7, "max_relative_positions": 16}),
 ]
 
 
@@ -195,6 +219,15 @@ def test_of_a_multiple_choice_model_the_hidden_states_are_shown(tmp_path: Path) 
     assert_agrees(tmp_path, reference(model.electra, IDS), "encoder", ids=IDS)
 
 
+def test_microsofts_own_names_of_the_masked_token_head_are_read(tmp_path: Path) -> None:
+    """As deberta-v3 is stored, whose config names no class: the head under lm_predictions, another beside it."""
+    model = tiny("DebertaV2", "ForMaskedLM", legacy=False)
+    folder = edit_config(saved(model, tmp_path), architectures=None)
+    edit_tensors(folder, **{"mask_predictions.dense.weight": torch.ones(30, 30)})
+    assert "lm_predictions.lm_head.dense.weight" in load_file(folder / "model.safetensors")
+    assert_agrees(folder, reference(model, IDS), "encoder", ids=IDS)
+
+
 @pytest.mark.parametrize("family", ["Roberta", "DistilBert", "MPNet", "ModernBert"])
 def test_without_a_config_the_names_tell_the_family_and_the_heads_are_asked_for(family: str, tmp_path: Path) -> None:
     model = tiny(family, "ForMaskedLM", **({"local_attention": 128} if family == "ModernBert" else {}))
@@ -223,6 +256,12 @@ def test_without_a_config_the_names_tell_the_family_and_the_heads_are_asked_for(
         ("Esm", {"is_folding_model": True}, "is_folding_model is true"),
         ("Esm", {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
         ("Esm", {"token_dropout": True, "mask_token_id": None}, "no mask_token_id"),
+        ("Deberta", {"talking_head": True}, "talking_head is true"),
+        ("Deberta", {"embedding_size": 14}, "embedding_size is 14"),
+        ("Deberta", {"pos_att_type": "p2p"}, "pos_att_type has 'p2p'"),
+        ("DebertaV2", {"attention_head_size": 7}, "attention_head_size is 7"),
+        ("DebertaV2", {"conv_kernel_size": 4}, "kernel_size is 4"),
+        ("DebertaV2", {"max_relative_positions": 3}, "max_distance is 3"),
         ("ModernBert", {"layer_types": ["sliding_attention"]}, "layer_types has 1 entries"),
     ],
     ids=str,
