@@ -673,8 +673,9 @@ class StackConfig:
     def d_position(self) -> int:
         """Width of the absolute positions and token types, and of their sum with the token vectors."""
         tokens = self.embedding
-        is_projected_later = isinstance(tokens, TokenEmbedding) and tokens.projects == "sum"
-        return tokens.d_embedding if is_projected_later else self.d_model
+        if isinstance(tokens, TokenEmbedding) and tokens.projects == "sum":
+            return tokens.d_embedding
+        return self.d_model
 
     @property
     def tokens(self) -> TokenEmbedding:
