@@ -16,6 +16,7 @@ from core_model.config import (
     ModelConfig,
     RotaryPositions,
     SinusoidalPositions,
+    StackConfig,
     TokenEmbedding,
 )
 from core_model.results import Fact, Origin
@@ -95,7 +96,17 @@ def head_name(head: HeadSpec | None) -> str:
 
 
 def _sizes(config: ModelConfig) -> dict[str, object]:
-    stack = config.output_stack
+    """The sizes of the model by fact; where its stacks differ, each with its stack."""
+    by_stack = {name: _stack_sizes(stack) for name, stack in config.stacks.items()}
+    told: dict[str, object] = {}
+    for fact, value in by_stack[config.output_name].items():
+        values = {name: sizes[fact] for name, sizes in by_stack.items() if fact in sizes}
+        differ = len(set(values.values())) > 1
+        told[fact] = ", ".join(f"{value} ({name})" for name, value in values.items()) if differ else value
+    return told
+
+
+def _stack_sizes(stack: StackConfig) -> dict[str, object]:
     layer = stack.layers[0]
     return {
         "n_layers": stack.n_layers,

@@ -241,6 +241,14 @@ def test_stacks_with_a_table_each_are_read_though_the_config_does_not_say_so(tmp
             save_as_family(tmp_path / "ours", checkpoint.load_model(), "bart")
 
 
+def test_sizes_that_differ_between_the_stacks_are_told_of_both(tmp_path: Path) -> None:
+    with open_checkpoint(saved(tiny("Bart"), tmp_path)) as checkpoint:
+        facts = {fact.name: fact.value for fact in checkpoint.info.facts}
+    assert facts["layers"] == "2 (encoder), 3 (decoder)"
+    assert facts["feed-forward width"] == "37 (encoder), 29 (decoder)"
+    assert facts["model width"] == "30"
+
+
 def test_static_tables_of_sines_in_the_file_pass_silently(tmp_path: Path) -> None:
     model = tiny("Marian", "MTModel")
     tables = {name: tensor.clone() for name, tensor in model.state_dict().items() if "embed_positions" in name}
