@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
+from explorer.pace import Pace
 from explorer.settings.store import runs_path
 from explorer.state.app_state import Notice
 from explorer.state.moves import add_notice
@@ -24,7 +25,7 @@ class Trainer(QObject):
     """Holds the training thread. UI thread. A training is never held up by what is drawn of it."""
 
     advanced = Signal(object)
-    """A TrainingSnapshot, at most every 33 ms and only when there is news."""
+    """A TrainingSnapshot, only when there is news: every 33 ms, rarer where showing it is dear."""
 
     def __init__(self, store: Store, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -33,6 +34,7 @@ class Trainer(QObject):
         self._bridge.arrived.connect(self._on_bridge_arrived, Qt.ConnectionType.QueuedConnection)
         self._thread = TrainingThread(self._bridge.deliver)
         self._snapshot: TrainingSnapshot | None = None
+        self._pace = Pace()
         self._timer = QTimer(self, interval=_DRAIN_MS)
         self._timer.timeout.connect(self._on_timer_timeout)
 
@@ -102,7 +104,8 @@ class Trainer(QObject):
 
     @Slot()
     def _on_timer_timeout(self) -> None:
-        self._drain()
+        if self._pace.is_due():
+            self._drain()
 
     def _drain(self) -> None:
         """Tell the latest numbers, if there are newer ones than were told."""

@@ -8,7 +8,6 @@ from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QPalette, QShowEvent
 from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QSplitter, QToolButton, QVBoxLayout, QWidget
 
-from core_model.sites import ATTENTION_SITES
 from core_model.training.events import ProbeAttention
 from explorer.panels.panel import Panel
 from explorer.plots.curves import CurvePlot
@@ -20,6 +19,7 @@ from explorer.state.training_moves import watch_head
 from explorer.theme.icons import icon
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import ICON, SPACE_3, SPACE_4
+from explorer.viewmodels.sites import site_name
 from explorer.viewmodels.training import CURVES, probe_heads_picture, probe_picture, settled, training_line
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.head_picker import HeadPicker
@@ -31,8 +31,8 @@ _roles = QPalette.ColorRole
 
 
 class ProgressPanel(Panel):
-    """Told every piece of news, draws while it is on screen: one curve plot a frame, for all of them would take half of
-    a core from the training; the attention when it was measured anew."""
+    """Draws the news while it is on screen: one picture after the other, for all of them in every frame would take half
+    of a core from the training."""
 
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
@@ -80,13 +80,11 @@ class ProgressPanel(Panel):
 
     def show_training(self, snapshot: TrainingSnapshot) -> None:
         is_first, self._snapshot = self._snapshot is None, snapshot
-        if is_first:
-            self._draw()
+        if is_first or self._state.training.phase != "running":
+            self._draw()  # no other news may follow
         elif self.isVisible():
             self._draw_line()
-            self._turn = (self._turn + 1) % len(self._curves)
-            self._draw_curve(self._turn)
-            self._draw_attention()
+            self._draw_next()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -101,6 +99,14 @@ class ProgressPanel(Panel):
         for number in range(len(self._curves)):
             self._draw_curve(number)
         self._draw_attention()
+
+    def _draw_next(self) -> None:
+        """The picture whose turn it is."""
+        self._turn = (self._turn + 1) % (len(self._curves) + 1)
+        if self._turn < len(self._curves):
+            self._draw_curve(self._turn)
+        else:
+            self._draw_attention()
 
     def _draw_line(self) -> None:
         line = training_line(self._state.training, self._snapshot)
@@ -154,7 +160,7 @@ class ProgressPanel(Panel):
         if sites != [self._site.itemData(index) for index in range(self._site.count())]:
             self._site.clear()
             for site in sites:
-                self._site.addItem(ATTENTION_SITES[site].capitalize(), site)
+                self._site.addItem(site_name(site), site)
         self._site.setCurrentIndex(self._site.findData(chosen))
 
     def _build_controls(self) -> None:

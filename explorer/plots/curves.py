@@ -131,6 +131,7 @@ class CurvePlot(QWidget):
         self._area.setVisible(picture is not None)
         for one in series:
             self._draw_series(one, is_log=picture is not None and picture.log_y)
+        self._area.box.prepareForPaint()  # or the range settles while painting, and all is painted twice
         self._read_out()
 
     def _draw_series(self, series: Series, *, is_log: bool) -> None:

@@ -30,7 +30,8 @@ class ValueAxis(pg.AxisItem):
         )
 
     def set_title(self, title: str) -> None:
-        self.setLabel(title)
+        if title != self.labelText:
+            self.setLabel(title)
 
     def set_log(self, is_log: bool) -> None:
         """Write powers of ten: the axis then counts in logarithms."""

@@ -68,17 +68,34 @@ def test_progress_shows_no_loss_scale_where_nothing_is_scaled(shown):
     assert not panel._curves[-1].isHidden()
 
 
-def test_progress_draws_one_curve_plot_a_frame_and_all_when_the_phase_changes(shown):
+def pictures(panel: Any) -> list[Any]:
+    return [*(plot.picture for plot in panel._curves), panel._matrix.picture]
+
+
+def n_redrawn(panel: Any, before: list[Any]) -> int:
+    return sum(old is not new for old, new in zip(before, pictures(panel), strict=True))
+
+
+def test_progress_draws_one_picture_a_frame_each_in_turn_and_all_when_the_phase_changes(shown):
     panel = shown(ProgressPanel, RUNNING)
     panel.show_training(snapshot(3))
-
-    before = [plot.picture for plot in panel._curves]
-    panel.show_training(snapshot(9))
-    after = [plot.picture for plot in panel._curves]
-    assert sum(old is not new for old, new in zip(before, after, strict=True)) == 1
+    first = pictures(panel)
+    for step in range(4, 4 + len(first)):
+        before = pictures(panel)
+        panel.show_training(snapshot(step))
+        assert n_redrawn(panel, before) <= 1
+    assert n_redrawn(panel, first) == len(first) - 1  # there is no loss scale
     panel.show_state(replace(RUNNING, training=replace(RUNNING.training, phase="finished")))
-    assert panel._curves[0].picture.series[0].x[-1] == 9
-    assert panel._words.text() == "Stopped: reverse, step 9 of 400, 4.5 s, 1 thread"
+    assert panel._curves[0].picture.series[0].x[-1] == 10
+    assert panel._words.text() == "Stopped: reverse, step 10 of 400, 5.0 s, 1 thread"
+
+
+def test_progress_draws_everything_after_a_single_step(shown):
+    panel = shown(ProgressPanel, replace(RUNNING, training=replace(RUNNING.training, phase="paused")))
+    panel.show_training(snapshot(3))
+    before = pictures(panel)
+    panel.show_training(snapshot(4))
+    assert n_redrawn(panel, before) == len(before) - 1
 
 
 def test_progress_follows_the_watched_head(shown):
