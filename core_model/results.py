@@ -20,6 +20,12 @@ Reduce: TypeAlias = Literal["max", "mean", "sample"]
 """How a pixel stands for its block of cells: the largest weight, the mean, or the weight of the first cell."""
 
 
+Pooling: TypeAlias = Literal["extreme", "mean"]
+"""How a pixel stands for its block of a tensor: the number farthest from 0, with its sign, or the mean."""
+HeadPart: TypeAlias = Literal["query", "key", "value", "output", "qk", "ov"]
+"""One of a head's four maps, or of its two circuits."""
+
+
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """The array, contiguous and locked against writing; a copy only where it had gaps."""
     packed = np.ascontiguousarray(array)
@@ -207,3 +213,55 @@ class PositionEncoding:
     dimensions: tuple[str, ...] = ()
     bias: FloatArray | None = None
     distances: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TensorStatistics:
+    """The numbers of a tensor in numbers. All but the counts are of its finite numbers, NaN where it has none.
+
+    `std` is the spread of the numbers themselves, `norm` the square root of the sum of their squares. `counts` [bins]
+    is their histogram between `edges` [bins + 1], float64; empty where there are none.
+    """
+
+    n_elements: int
+    n_zero: int
+    n_nan: int
+    n_infinite: int
+    minimum: float
+    maximum: float
+    mean: float
+    std: float
+    norm: float
+    counts: IntArray
+    edges: npt.NDArray[np.float64]
+
+    @property
+    def n_finite(self) -> int:
+        """How many numbers are neither NaN nor infinite."""
+        return self.n_elements - self.n_nan - self.n_infinite
+
+    @property
+    def share_zero(self) -> float:
+        """Zeros among all elements; NaN without elements."""
+        return self.n_zero / self.n_elements if self.n_elements else float("nan")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TensorView:
+    """Part of a tensor as a matrix, at most a screen large; `shape` is that of the whole matrix.
+
+    `values[r, c]` is one number when `exact`, else the `pooling` of the numbers under that pixel. `missing` is true
+    where none of them is finite.
+    """
+
+    shape: tuple[int, int]
+    rows: tuple[int, int]
+    cols: tuple[int, int]
+    values: FloatArray
+    missing: BoolArray
+    pooling: Pooling
+
+    @property
+    def exact(self) -> bool:
+        """Whether every pixel is one number of the tensor."""
+        return self.values.shape == (self.rows[1] - self.rows[0], self.cols[1] - self.cols[0])

@@ -10,19 +10,23 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from core_model.checkpoint.header import LENGTH_BYTES, MAX_HEADER_BYTES, Entry, Header, HeaderError, parse_header
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
 from core_model.checkpoint.stored_types import Bytes
 from core_model.checkpoint.wording import file_name, shown
 from core_model.errors import CheckpointError
+from core_model.pieces import Numbers
 from core_model.results import FloatArray
 
+Number = TypeVar("Number", bound=np.generic)
 PIECE_BYTES = 1024 * 1024
 
 
@@ -77,9 +81,19 @@ class SafetensorsFile:
 
     def pieces(self, name: str, begin: int = 0, end: int | None = None) -> Iterator[tuple[slice, FloatArray]]:
         """Elements begin to end as flat float32 arrays of at most 1 MB as stored, each with its place in the tensor."""
+        return self._pieces(name, self.entries[name].dtype.widen, begin, end)
+
+    def exact_pieces(self, name: str, begin: int = 0, end: int | None = None) -> Iterator[tuple[slice, Numbers]]:
+        """The same in a format that loses nothing: integers and float64 as they are."""
+        return self._pieces(name, self.entries[name].dtype.exact, begin, end)
+
+    def _pieces(
+        self, name: str, convert: Callable[[Bytes], npt.NDArray[Number]] | None, begin: int, end: int | None
+    ) -> Iterator[tuple[slice, npt.NDArray[Number]]]:
+        """Elements begin to end by pieces, as `convert` makes them of their bytes."""
         entry = self.entries[name]
-        widen, n_element = entry.dtype.widen, entry.dtype.bits // 8
-        if widen is None:
+        n_element = entry.dtype.bits // 8
+        if convert is None:
             raise CheckpointError(
                 f"{shown(name)} is stored as {entry.dtype.name}: such values cannot be shown",
                 path=self.path,
@@ -90,7 +104,7 @@ class SafetensorsFile:
         for first in range(begin, end, step):
             last = min(first + step, end)
             raw = self._read_data(name, entry.begin + first * n_element, (last - first) * n_element)
-            yield slice(first, last), widen(raw)
+            yield slice(first, last), convert(raw)
 
     def close(self) -> None:
         """Release the file; reading afterwards raises CheckpointError."""

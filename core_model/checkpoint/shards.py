@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from core_model.checkpoint.files import SafetensorsFile
@@ -16,7 +17,25 @@ from core_model.checkpoint.header import Entry
 from core_model.checkpoint.json_text import read_json
 from core_model.checkpoint.wording import counted, file_name, shown, some_of
 from core_model.errors import CheckpointError
+from core_model.pieces import Numbers
 from core_model.results import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTensor:
+    """A tensor of a file as a PiecewiseArray: nothing is held, and every number is what the file says."""
+
+    file: SafetensorsFile
+    name: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As stored."""
+        return self.file.entries[self.name].shape
+
+    def pieces(self, begin: int = 0, end: int | None = None) -> Iterator[tuple[slice, Numbers]]:
+        """See `SafetensorsFile.exact_pieces`."""
+        return self.file.exact_pieces(self.name, begin, end)
 
 
 class TensorStore:
@@ -65,6 +84,10 @@ class TensorStore:
     def pieces(self, name: str) -> Iterator[tuple[slice, FloatArray]]:
         """See `SafetensorsFile.pieces`."""
         return self._holder(name).pieces(name)
+
+    def tensor(self, name: str) -> StoredTensor:
+        """A tensor to be read in pieces; CheckpointError for a name the model has not."""
+        return StoredTensor(self._holder(name), name)
 
     def digest(self, *more: bytes) -> str:
         """sha256, as hex digits, of all headers and of more bytes given."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,8 @@ Kind: TypeAlias = Literal["float", "integer", "bool", "complex"]
 class StoredType:
     """One number format: its code in the header, the field's name for it, its width, and bytes -> float32.
 
-    `widen` is None for formats whose values cannot be shown; their tensors are listed all the same.
+    `widen` is None for formats whose values cannot be shown; their tensors are listed all the same. `native` is numpy's
+    name of the format, where it has one.
     """
 
     code: str
@@ -31,6 +32,13 @@ class StoredType:
     bits: int
     kind: Kind
     widen: Callable[[Bytes], FloatArray] | None = None
+    native: str | None = None
+
+    @property
+    def exact(self) -> Callable[[Bytes], npt.NDArray[Any]] | None:
+        """Bytes to numbers in a numpy format that loses nothing; None where `widen` is."""
+        native = self.native
+        return self.widen if native is None else lambda raw: raw.view(native)
 
 
 def _as_numpy(dtype: str) -> Callable[[Bytes], FloatArray]:
@@ -84,9 +92,9 @@ _E5M2_FNUZ = _small_float_table(exponent_bits=5, bias=16, nan_codes=(0x80,))
 STORED_TYPES: dict[str, StoredType] = {
     stored.code: stored
     for stored in (
-        StoredType(code="F64", name="float64", bits=64, kind="float", widen=_as_numpy("<f8")),
-        StoredType(code="F32", name="float32", bits=32, kind="float", widen=_as_numpy("<f4")),
-        StoredType(code="F16", name="float16", bits=16, kind="float", widen=_as_numpy("<f2")),
+        StoredType(code="F64", name="float64", bits=64, kind="float", widen=_as_numpy("<f8"), native="<f8"),
+        StoredType(code="F32", name="float32", bits=32, kind="float", widen=_as_numpy("<f4"), native="<f4"),
+        StoredType(code="F16", name="float16", bits=16, kind="float", widen=_as_numpy("<f2"), native="<f2"),
         StoredType(code="BF16", name="bfloat16", bits=16, kind="float", widen=_bfloat16),
         StoredType(code="F8_E4M3", name="float8_e4m3fn", bits=8, kind="float", widen=_by_table(_E4M3)),
         StoredType(code="F8_E5M2", name="float8_e5m2", bits=8, kind="float", widen=_float8_e5m2),
@@ -97,14 +105,14 @@ STORED_TYPES: dict[str, StoredType] = {
         StoredType(code="F6_E3M2", name="float6_e3m2", bits=6, kind="float"),
         StoredType(code="F4", name="float4", bits=4, kind="float"),
         StoredType(code="C64", name="complex64", bits=64, kind="complex"),
-        StoredType(code="I64", name="int64", bits=64, kind="integer", widen=_as_numpy("<i8")),
-        StoredType(code="I32", name="int32", bits=32, kind="integer", widen=_as_numpy("<i4")),
-        StoredType(code="I16", name="int16", bits=16, kind="integer", widen=_as_numpy("<i2")),
-        StoredType(code="I8", name="int8", bits=8, kind="integer", widen=_as_numpy("<i1")),
-        StoredType(code="U64", name="uint64", bits=64, kind="integer", widen=_as_numpy("<u8")),
-        StoredType(code="U32", name="uint32", bits=32, kind="integer", widen=_as_numpy("<u4")),
-        StoredType(code="U16", name="uint16", bits=16, kind="integer", widen=_as_numpy("<u2")),
-        StoredType(code="U8", name="uint8", bits=8, kind="integer", widen=_as_numpy("u1")),
-        StoredType(code="BOOL", name="bool", bits=8, kind="bool", widen=_as_numpy("?")),
+        StoredType(code="I64", name="int64", bits=64, kind="integer", widen=_as_numpy("<i8"), native="<i8"),
+        StoredType(code="I32", name="int32", bits=32, kind="integer", widen=_as_numpy("<i4"), native="<i4"),
+        StoredType(code="I16", name="int16", bits=16, kind="integer", widen=_as_numpy("<i2"), native="<i2"),
+        StoredType(code="I8", name="int8", bits=8, kind="integer", widen=_as_numpy("<i1"), native="<i1"),
+        StoredType(code="U64", name="uint64", bits=64, kind="integer", widen=_as_numpy("<u8"), native="<u8"),
+        StoredType(code="U32", name="uint32", bits=32, kind="integer", widen=_as_numpy("<u4"), native="<u4"),
+        StoredType(code="U16", name="uint16", bits=16, kind="integer", widen=_as_numpy("<u2"), native="<u2"),
+        StoredType(code="U8", name="uint8", bits=8, kind="integer", widen=_as_numpy("u1"), native="u1"),
+        StoredType(code="BOOL", name="bool", bits=8, kind="bool", widen=_as_numpy("?"), native="?"),
     )
 }
