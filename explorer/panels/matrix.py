@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QCursor
-from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QVBoxLayout, QWidget
 
 from explorer.panels.panel import Panel
 from explorer.plots.heatmap import HeatmapPlot
@@ -18,6 +18,7 @@ from explorer.viewmodels.colormap_labels import COLORMAP_LABELS
 from explorer.viewmodels.readout import readout
 from explorer.viewmodels.records import HeatmapPicture
 from explorer.viewmodels.scales import SCALE_LABELS
+from explorer.viewmodels.sites import site_name
 from explorer.widgets.cell_card import CellCard
 from explorer.widgets.head_picker import HeadPicker
 
@@ -64,7 +65,10 @@ class MatrixPanel(Panel):
         self._plot.view_range_changed.connect(self._on_plot_view_range_changed)
 
     def controls(self) -> Sequence[QWidget]:
-        return self._site, self._heads, self._scale, self._colormap
+        scale, colours = QLabel(self.tr("scale")), QLabel(self.tr("colours"))
+        scale.setBuddy(self._scale)
+        colours.setBuddy(self._colormap)
+        return self._site, self._heads, scale, self._scale, colours, self._colormap
 
     def show_state(self, state: AppState) -> None:
         self._state = state
@@ -74,12 +78,12 @@ class MatrixPanel(Panel):
         if keys != [self._site.itemData(index) for index in range(self._site.count())]:
             self._site.clear()
             for site in sites:
-                self._site.addItem(site.site, site.site)
+                self._site.addItem(site_name(site.site), site.site)
                 self._site.setItemData(self._site.count() - 1, site.label, Qt.ItemDataRole.ToolTipRole)
         self._site.setCurrentIndex(self._site.findData(chosen.site))
         self._site.setVisible(len(sites) > 1)
         site = model.site(chosen.site or "") if model else None
-        self._heads.setEnabled(site is not None)
+        self._heads.setEnabled(site is not None and model is not None and model.info.refusal is None)
         if site:
             self._heads.set_sizes(site.n_layers, site.n_heads)
             self._heads.set_head(chosen.layer, chosen.head)

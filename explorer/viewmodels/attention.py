@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from core_model.results import HeatmapView
-from core_model.sites import ATTENTION_SITES
 from explorer.state.answers import MatrixAnswer
 from explorer.state.app_state import AppState
 from explorer.viewmodels.records import FloatArray, HeatmapPicture
 from explorer.viewmodels.scales import scaled
+from explorer.viewmodels.sites import site_name
 
 _CROSS_TITLES = "query: token the decoder reads", "key: token the encoder reads"
+_PEAKS = "largest"
+_SUM_TOLERANCE = 1e-3
 _SELF_TITLES = "query (row)", "key (column)"
 
 
@@ -21,6 +23,7 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
     """The whole matrix, exact or pooled, in the scale and colours that the state asks for."""
     view, display = answer.view, state.display
     drawn = scaled(view.values, answer.row_peaks, display.scale, n_first_keys=_n_first_keys(view))
+    given, given_title = _given(answer)
     row_title, col_title = _CROSS_TITLES if view.site == "decoder.cross" else _SELF_TITLES
     return HeatmapPicture(
         values=drawn.values,
@@ -29,7 +32,7 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
         cols=view.cols,
         levels=drawn.levels,
         ticks=drawn.ticks,
-        title=f"{ATTENTION_SITES.get(view.site, view.site).capitalize()}, layer {view.layer} head {view.head}",
+        title=f"{site_name(view.site)}, layer {view.layer} head {view.head}",
         scale_name=drawn.name,
         note=_note(view),
         colormap=display.colormap,
@@ -41,6 +44,8 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
         col_labels=answer.keys.texts,
         row_title=row_title,
         col_title=col_title,
+        given=given,
+        given_title=given_title,
         received=_received(view),
         received_title="received",
         identity=(view.site, view.layer, view.head, display.scale, answer.queries, answer.keys),
@@ -60,6 +65,8 @@ def matrix_tile(answer: MatrixAnswer, whole: HeatmapPicture, state: AppState) ->
         masked=view.masked if view.masked.any() else None,
         missing=drawn.left_out,
         weights=view.values,
+        given=answer.row_peaks,
+        given_title=_PEAKS,
         received=None,
     )
 
@@ -82,6 +89,16 @@ def _note(view: HeatmapView) -> str:
         return f"a sample: one cell of each {height} x {width}, the others are being computed"
     word = {"max": "maximum", "mean": "mean"}[view.reduce]
     return f"{word} of up to {height} x {width} cells a pixel; zoom in for exact cells"
+
+
+def _given(answer: MatrixAnswer) -> tuple[FloatArray, str]:
+    """What each query gives in sum where that is not 1 for all of them, else its largest weight, with its name."""
+    view = answer.view
+    sums = view.values.sum(axis=1)
+    is_whole = view.exact and view.cols == (0, len(answer.keys))
+    if is_whole and not np.allclose(sums[~view.masked.all(axis=1)], 1.0, atol=_SUM_TOLERANCE):
+        return sums, "given"
+    return answer.row_peaks, _PEAKS
 
 
 def _received(view: HeatmapView) -> FloatArray | None:

@@ -17,7 +17,11 @@ def first_steps(state: AppState) -> Guidance:
     """Open something, then type something."""
     if state.source is None:
         return "Open a model to see what each of its heads attends to.", "open_folder"
-    return "Type a text, and see what each head attends to.", "focus_text"
+    model = state.current_model
+    what = "a source and a target text" if model and model.takes_target else "a text"
+    if model and not model.has_tokenizer:
+        what = "token ids, for example 5 17 2"
+    return f"Type {what}, and see what each head attends to.", "focus_text"
 
 
 def model_first(state: AppState) -> Guidance:

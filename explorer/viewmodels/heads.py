@@ -8,6 +8,7 @@ from explorer.state.answers import HeadsAnswer
 from explorer.state.app_state import AppState
 from explorer.viewmodels.records import MosaicPicture
 from explorer.viewmodels.scales import LOG_FLOOR
+from explorer.viewmodels.sites import site_name
 
 
 def heads_picture(answer: HeadsAnswer, state: AppState) -> MosaicPicture:
@@ -25,6 +26,15 @@ def heads_picture(answer: HeadsAnswer, state: AppState) -> MosaicPicture:
     return MosaicPicture(
         thumbnails=values,
         levels=levels,
-        title=f"All heads, {answer.site}",
+        title=site_name(answer.site),
+        note=_note(answer, state),
         colormap=display.colormap,
     )
+
+
+def _note(answer: HeadsAnswer, state: AppState) -> str:
+    """Whether a pixel is a cell, or what it stands for."""
+    tokens = state.current_tokens
+    longest = max(len(tokens.queries(answer.site)), len(tokens.keys(answer.site))) if tokens else 0
+    is_pooled = longest > answer.thumbnails.shape[-1]
+    return "largest weight under each pixel" if is_pooled else "exact cells"

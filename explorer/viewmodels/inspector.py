@@ -8,31 +8,43 @@ from explorer.state.answers import InspectorAnswer
 from explorer.state.app_state import AppState
 from explorer.viewmodels.facts import FactRow, FactSection, FactSheet
 
+_NOTHING = "\u2013"
+_SCORE = "Before the normaliser, scale included."
+_ENTROPY = "How evenly the query shares its attention; 0: one key gets all."
+_NO_CELL = FactSection(
+    title="Cell (point at one)",
+    rows=tuple(
+        FactRow(name=name, value=_NOTHING, mark="unknown", tooltip=tooltip)
+        for name, tooltip in (
+            ("query", ""),
+            ("key", ""),
+            ("weight", ""),
+            ("rank", ""),
+            ("score", _SCORE),
+            ("row entropy", _ENTROPY),
+        )
+    ),
+)
+
 
 def inspector_sheet(answer: InspectorAnswer, state: AppState) -> FactSheet:
-    """Facts of the cell, when there is one, then of its head."""
-    sections: list[FactSection] = []
-    if answer.cell:
-        sections.append(_cell(answer.cell, answer.query_text, answer.key_text))
-    sections.append(_head(answer.attention, answer.layer, answer.head))
-    return FactSheet(sections=tuple(sections))
+    """Facts of the cell, then of its head. Without a cell its rows stay, empty, so that nothing moves."""
+    cell = _cell(answer.cell, answer.query_text, answer.key_text) if answer.cell else _NO_CELL
+    return FactSheet(sections=(cell, _head(answer.attention, answer.layer, answer.head)))
 
 
 def _cell(cell: CellFacts, query_text: str, key_text: str) -> FactSection:
-    masked = "masked: the query may not look here"
-    rows = [
+    rows = (
         FactRow(name=f"query {cell.query}", value=query_text, role="query", is_token=True),
         FactRow(name=f"key {cell.key}", value=key_text, role="key", is_token=True),
-        FactRow(name="weight", value=masked if cell.masked else f"{cell.weight:.4f}"),
-    ]
-    if not cell.masked:
-        rows.append(FactRow(name="rank", value=f"{cell.rank} in its row"))
-        if cell.score is not None:
-            rows.append(
-                FactRow(name="score", value=f"{cell.score:.3f}", tooltip="Before the normaliser, scale included.")
-            )
-    rows.append(FactRow(name="row entropy", value=f"{cell.row_entropy:.2f} nat", tooltip="0: one key gets all."))
-    return FactSection(title="Cell", rows=tuple(rows))
+        FactRow(name="weight", value="masked", tooltip="The query may not look at this key.")
+        if cell.masked
+        else FactRow(name="weight", value=f"{cell.weight:.4f}"),
+        FactRow(name="rank", value=_NOTHING if cell.masked else f"{cell.rank} in its row"),
+        FactRow(name="score", value=_NOTHING if cell.score is None else f"{cell.score:.3f}", tooltip=_SCORE),
+        FactRow(name="row entropy", value=f"{cell.row_entropy:.2f} nat", tooltip=_ENTROPY),
+    )
+    return FactSection(title="Cell", rows=rows)
 
 
 def _head(attention: AttentionSpec, layer: int, head: int) -> FactSection:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from core_model.results import ModelInfo
 from explorer.state.app_state import AppState, OpenedModel
 from explorer.viewmodels.facts import FactRow, FactSection, FactSheet, Mark
+from explorer.viewmodels.sites import site_name
 from explorer.viewmodels.sizes import bytes_text, count_text
 
+_OWN_FAMILY = "native"
+"""What core_model calls models that were trained here."""
 _LISTED = 40
 """Tensor names shown of a longer list; the rest are counted."""
 
@@ -27,7 +30,7 @@ def model_card(opened: OpenedModel, state: AppState) -> FactSheet:
         FactSection(
             title="Attention sites",
             rows=tuple(
-                FactRow(name=site.site, value=f"{site.n_layers} layers of {site.n_heads} heads, {site.mask}")
+                FactRow(name=site_name(site.site), value=f"{site.n_layers} layers of {site.n_heads} heads, {site.mask}")
                 for site in info.sites
             ),
         ),
@@ -64,24 +67,38 @@ def health(info: ModelInfo) -> tuple[Mark, str]:
 
 
 def _troubles(info: ModelInfo) -> FactSection:
-    rows = [FactRow(name="", value=text, mark="warning") for text in info.warnings]
+    rows = [FactRow(name="", value=_sentence(text), mark="warning") for text in info.warnings]
     if info.refusal:
-        rows.insert(0, FactRow(name="", value=info.refusal, mark="error"))
+        rows.insert(0, FactRow(name="", value=_sentence(info.refusal), mark="error"))
     return FactSection(title="To know", rows=tuple(rows))
+
+
+def _sentence(text: str) -> str:
+    """With a capital, unless it begins with the name of a file or tensor."""
+    return text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
 
 
 def _overview(info: ModelInfo, has_tokenizer: bool) -> FactSection:
     rows = (
-        FactRow(name="family", value=info.family or "unknown", mark="" if info.family else "unknown"),
-        FactRow(
-            name="architecture", value=info.architecture or "not stated", mark="" if info.architecture else "unknown"
-        ),
+        *_origin(info),
         FactRow(name="parameters", value=count_text(info.n_parameters)),
         FactRow(name="stored", value=f"{bytes_text(info.n_bytes)}, {info.dtype}"),
         FactRow(name="longest input", value=f"{info.max_length} tokens" if info.max_length else "no limit stated"),
         FactRow(name="tokenizer", value="found" if has_tokenizer else "none: type token ids"),
     )
     return FactSection(title=info.name, rows=rows)
+
+
+def _origin(info: ModelInfo) -> tuple[FactRow, ...]:
+    """Whose kind of model it is."""
+    if info.family == _OWN_FAMILY:
+        return (FactRow(name="family", value="own run", tooltip="Trained with Transformer Explorer."),)
+    return (
+        FactRow(name="family", value=info.family or "unknown", mark="" if info.family else "unknown"),
+        FactRow(
+            name="architecture", value=info.architecture or "not stated", mark="" if info.architecture else "unknown"
+        ),
+    )
 
 
 def _names(title: str, names: tuple[str, ...], mark: Mark) -> FactSection:

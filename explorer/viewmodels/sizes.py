@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
+THIN_SPACE: Final = "\u2009"
+"""Between groups of three digits."""
+
 
 def count_text(n: int) -> str:
     """A count to three digits: 843, 12.3 thousand, 124 million."""
@@ -19,3 +25,22 @@ def bytes_text(n: int) -> str:
             break
         amount /= 1024
     return f"{amount:.3g} {unit}"
+
+
+def number_text(value: float) -> str:
+    """A measured number to four digits: 0.02736, 2.069, 65 536, 1.5e-6; a dash where there is none."""
+    if not math.isfinite(value):
+        return "\u2013"
+    return grouped(f"{value:.0f}") if 1e4 <= abs(value) < 1e9 else power_text(f"{value:.4g}")
+
+
+def grouped(number: str) -> str:
+    """ "65536.5" as "65 536.5"; up to four digits stay together."""
+    whole, point, decimals = number.partition(".")
+    return number if len(whole.lstrip("-")) < 5 else f"{int(whole):,}".replace(",", THIN_SPACE) + point + decimals
+
+
+def power_text(number: str) -> str:
+    """ "1e+06" as "1e6"."""
+    mantissa, _, exponent = number.partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa

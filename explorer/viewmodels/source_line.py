@@ -5,6 +5,7 @@ from __future__ import annotations
 from explorer.state.app_state import AppState
 from explorer.viewmodels.records import HeatmapPicture
 from explorer.viewmodels.scales import SCALE_LABELS
+from explorer.viewmodels.sites import site_name
 
 
 def source_line(state: AppState, picture: object) -> str:
@@ -18,8 +19,7 @@ def source_line(state: AppState, picture: object) -> str:
     ends = "" if state.display.scale == "log" else f" {low:g} to {high:.3g}"
     parts = (
         model.info.name,
-        chosen.site,
-        f"L{chosen.layer} H{chosen.head}",
+        f"{site_name(chosen.site).lower()}, layer {chosen.layer} head {chosen.head}",
         model.normalizers,
         f"{SCALE_LABELS[state.display.scale].title.lower()}{ends}",
         picture.note.partition(";")[0],

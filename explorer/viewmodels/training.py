@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from core_model.sites import ATTENTION_SITES
 from core_model.training.events import ProbeAttention
 from core_model.training.tasks import TASKS
 from explorer.state.app_state import Display
@@ -16,6 +15,7 @@ from explorer.state.training import Numbers, TrainingFacts, TrainingSnapshot, Wa
 from explorer.viewmodels.records import CurvePicture, HeatmapPicture, MosaicPicture, Series
 from explorer.viewmodels.scales import scaled
 from explorer.viewmodels.schedule import sampled_updates
+from explorer.viewmodels.sites import site_name
 
 _STEP: Final = "step"
 _PHASES: Final = {
@@ -131,9 +131,9 @@ def probe_picture(probe: ProbeAttention, watched: WatchedHead, display: Display)
         cols=(0, weights.shape[1]),
         levels=drawn.levels,
         ticks=drawn.ticks,
-        title=f"{ATTENTION_SITES[watched.site].capitalize()}, layer {watched.layer} head {watched.head}",
+        title=f"{site_name(watched.site)}, layer {watched.layer} head {watched.head}",
         scale_name=drawn.name,
-        note=f"watched example after step {probe.step}, exact cells",
+        note=f"watched example, after step {probe.step}",
         colormap=display.colormap,
         masked=site.masked if site.masked.any() else None,
         missing=drawn.left_out,
@@ -148,9 +148,9 @@ def probe_picture(probe: ProbeAttention, watched: WatchedHead, display: Display)
 
 def probe_heads_picture(probe: ProbeAttention, watched: WatchedHead, display: Display) -> MosaicPicture:
     """Every head of the watched site, small."""
-    site_name = settled(watched, probe).site
-    assert site_name is not None
-    site = probe.sites[site_name]
+    chosen = settled(watched, probe).site
+    assert chosen is not None
+    site = probe.sites[chosen]
     edge = max(site.weights.shape[2:])
     _, _, n_rows, n_cols = site.weights.shape
     shown = np.where(site.masked, np.nan, site.weights)
@@ -158,7 +158,7 @@ def probe_heads_picture(probe: ProbeAttention, watched: WatchedHead, display: Di
     return MosaicPicture(
         thumbnails=square.astype(np.float32),
         levels=(0.0, 1.0),
-        title=f"All heads: {ATTENTION_SITES[site_name]}",
+        title=f"All heads, {site_name(chosen).lower()}",
         colormap=display.colormap,
     )
 

@@ -2,8 +2,8 @@
 
 from html import escape
 
-from PySide6.QtCore import QEvent, Qt, Slot
-from PySide6.QtGui import QHelpEvent, QTextOption
+from PySide6.QtCore import QEvent, QSize, Qt, Slot
+from PySide6.QtGui import QFontMetrics, QHelpEvent, QTextOption
 from PySide6.QtWidgets import QTextEdit, QToolTip, QWidget
 
 from explorer.theme.colors import Theme
@@ -13,6 +13,9 @@ from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3, SPACE_4
 from explorer.theme.token_text import token_text
 from explorer.viewmodels.facts import FactRow, FactSheet
 
+_LEAST_WIDTH = 208
+_WIDEST_NAME = 112
+"""Pixels of a name before it wraps."""
 _VALUE_ROLES = {
     "": "text",
     "inferred": "text",
@@ -49,6 +52,9 @@ class FactSheetView(QTextEdit):
         self.setHtml(html)
         self.verticalScrollBar().setValue(place)
 
+    def minimumSizeHint(self) -> QSize:
+        return QSize(_LEAST_WIDTH, 64)
+
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent):
             QToolTip.showText(event.globalPos(), self.anchorAt(event.pos()), self)
@@ -61,17 +67,20 @@ class FactSheetView(QTextEdit):
 
 
 def sheet_html(sheet: FactSheet, theme: Theme) -> str:
-    """Each section a title and a table."""
+    """Each section a title and a table; the values of all of them begin below each other."""
+    metrics = QFontMetrics(body_font())
+    widths = [metrics.horizontalAdvance(row.name) for section in sheet.sections for row in section.rows]
+    name_width = min(_WIDEST_NAME, max(widths, default=0)) + SPACE_2
     parts: list[str] = []
     for number, section in enumerate(sheet.sections):
         top = SPACE_4 if number else 0
         parts.append(f'<p style="margin: {top}px 0 0 0"><b>{escape(section.title)}</b></p>')
-        rows = "".join(_row_html(row, theme) for row in section.rows)
+        rows = "".join(_row_html(row, theme, name_width) for row in section.rows)
         parts.append(f'<table cellspacing="0" cellpadding="0">{rows}</table>')
     return "".join(parts)
 
 
-def _row_html(row: FactRow, theme: Theme) -> str:
+def _row_html(row: FactRow, theme: Theme, name_width: int) -> str:
     color = theme[row.role or _VALUE_ROLES[row.mark]]
     font = f"font-family: '{token_font().family()}';" if row.is_token else ""
     value = escape(token_text(row.value) if row.is_token else row.value)
@@ -84,5 +93,5 @@ def _row_html(row: FactRow, theme: Theme) -> str:
     if row.tooltip:
         link = f"color: {theme.text_muted}; text-decoration: none"
         name = f'<a href="{escape(row.tooltip)}" style="{link}">{name}</a>'
-    gap = f"color: {theme.text_muted}; padding-top: {SPACE_1}px; padding-right: {SPACE_2}px; white-space: nowrap"
-    return f'<tr><td style="{gap}">{name}</td><td {cell}>{value}</td></tr>'
+    gap = f"color: {theme.text_muted}; padding-top: {SPACE_1}px; padding-right: {SPACE_2}px"
+    return f'<tr><td width="{name_width}" style="{gap}">{name}</td><td {cell}>{value}</td></tr>'

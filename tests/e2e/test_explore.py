@@ -198,7 +198,11 @@ def test_a_translator_has_three_sites_and_two_texts(launch: Launch, model_folder
     expected = attention(model_folder / "translator", "abc", "decoder.cross", 0, 0, "fed")
     np.testing.assert_array_equal(shown.values, expected)
     site = next(box for box in explorer.window.findChildren(QComboBox) if box.isVisible())
-    assert [site.itemText(index) for index in range(site.count())] == ["encoder.self", "decoder.self", "decoder.cross"]
+    assert [site.itemText(index) for index in range(site.count())] == [
+        "Encoder self-attention",
+        "Decoder self-attention",
+        "Cross-attention",
+    ]
 
 
 def test_an_encoder_reads_a_pair(launch: Launch, model_folder: Path, qtbot: QtBot) -> None:

@@ -55,7 +55,7 @@ def test_progress_draws_curves_and_attention_of_the_news(shown):
     panel = shown(ProgressPanel, RUNNING)
     panel.show_training(snapshot(3))
     assert panel._curves[0].picture.series[0].y.tolist() == [1, 1 / 2, 1 / 3]
-    assert panel._matrix.picture.title == "Decoder-to-encoder cross-attention, layer 0 head 0"
+    assert panel._matrix.picture.title == "Cross-attention, layer 0 head 0"
     assert panel._words.text() == "Running: reverse, step 3 of 400, 1.5 s, 1 thread"
 
 

@@ -63,6 +63,25 @@ def test_a_key_received_the_mean_over_the_queries_that_may_see_it() -> None:
     assert picture.received == pytest.approx([(1 + 0.25 + 0.125) / 3, (0.75 + 0.5) / 2, 0.375])
 
 
+def test_beside_rows_that_sum_to_one_stands_their_largest_weight() -> None:
+    picture = matrix_picture(answer(), traced_state())
+    assert picture.given_title == "largest"
+    assert picture.given is not None and picture.given.tolist() == [1.0, 0.75, 0.5]
+
+
+def test_beside_rows_that_do_not_sum_to_one_stands_their_sum() -> None:
+    halved = answer()
+    view = replace(halved.view, values=WEIGHTS / 2)
+    picture = matrix_picture(replace(halved, view=view), traced_state())
+    assert picture.given_title == "given"
+    assert picture.given is not None and picture.given.tolist() == [0.5, 0.5, 0.5]
+
+
+def test_beside_pooled_rows_stands_the_largest_weight_of_their_tokens() -> None:
+    picture = matrix_picture(pooled_answer(), traced_state())
+    assert (picture.given_title, picture.given is not None) == ("largest", True)
+
+
 def test_the_title_names_layer_and_head_and_the_scale_is_printed() -> None:
     picture = matrix_picture(answer(), traced_state(display=Display(scale="log", colormap="magma")))
     assert picture.title == "Decoder self-attention, layer 1 head 2"
@@ -116,7 +135,7 @@ def test_the_card_of_a_pooled_picture_gives_a_bound_and_no_rank() -> None:
 def test_the_status_names_the_source_of_the_picture() -> None:
     state = traced_state()
     line = source_line(state, matrix_picture(answer(), state))
-    assert line == "tiny · decoder.self · L0 H0 · softmax · linear 0 to 1 · exact cells"
+    assert line == "tiny · decoder self-attention, layer 0 head 0 · softmax · linear 0 to 1 · exact cells"
     assert source_line(state, None) == "tiny"
 
 

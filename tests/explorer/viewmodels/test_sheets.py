@@ -14,7 +14,8 @@ from explorer.viewmodels.heads import heads_picture
 from explorer.viewmodels.inspector import inspector_sheet
 from explorer.viewmodels.model_card import health, model_card
 from explorer.viewmodels.search import best_matches
-from explorer.viewmodels.sizes import bytes_text, count_text
+from explorer.viewmodels.sites import site_name
+from explorer.viewmodels.sizes import bytes_text, count_text, number_text
 from tests.explorer.states import model_info, opened, traced_state
 
 CAUSAL = multi_head(64, 4, mask=MaskSpec(causal=True))
@@ -45,16 +46,31 @@ def test_the_inspector_reads_weight_rank_score_and_entropy() -> None:
 
 def test_a_masked_cell_has_no_weight_score_or_rank() -> None:
     shown = inspector(cell(masked=True, score=None, weight=0.0))
-    assert shown["weight"].value.startswith("masked")
-    assert "score" not in shown
-    assert "rank" not in shown
+    assert [shown[name].value for name in ("weight", "score", "rank")] == ["masked", "–", "–"]
 
 
 def test_the_head_is_described_without_a_cell() -> None:
     shown = inspector(None)
     assert shown["mask"].value == "causal"
     assert shown["scale"].value == "0.25"
-    assert "weight" not in shown
+    assert shown["weight"].value == "–"
+
+
+def test_the_rows_of_the_inspector_keep_their_places() -> None:
+    shapes = {
+        tuple(len(section.rows) for section in inspector_sheet(one, traced_state()).sections)
+        for one in (
+            InspectorAnswer(layer=1, head=2, attention=CAUSAL, cell=facts)
+            for facts in (None, cell(), cell(masked=True, score=None))
+        )
+    }
+    assert len(shapes) == 1
+
+
+def test_a_model_trained_here_is_called_an_own_run() -> None:
+    shown = rows(model_card(opened(info=model_info(family="native", architecture=None)), traced_state()))
+    assert shown["family"].value == "own run"
+    assert "architecture" not in shown
 
 
 def test_a_shared_key_head_names_the_heads_that_share_it() -> None:
@@ -119,6 +135,28 @@ def test_counts_are_said_to_three_digits(n: int, text: str) -> None:
 )
 def test_bytes_are_said_to_three_digits(n: int, text: str) -> None:
     assert bytes_text(n) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.027361, "0.02736"),
+        (-2.06912, "-2.069"),
+        (9999.0, "9999"),
+        (65_536.0, "65\u2009536"),
+        (1_234_567.0, "1\u2009234\u2009567"),
+        (1.5e-6, "1.5e-6"),
+        (float("nan"), "–"),
+    ],
+)
+def test_measured_numbers_are_said_to_four_digits(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+def test_sites_are_said_in_words() -> None:
+    assert site_name("decoder.self") == "Decoder self-attention"
+    assert site_name("decoder.cross") == "Cross-attention"
 
 
 def test_letters_find_a_command_by_its_beginning_first() -> None:
