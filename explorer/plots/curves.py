@@ -10,18 +10,22 @@ from explorer.plots.plot_area import PlotArea
 from explorer.plots.setup import pg
 from explorer.plots.stale import STALE_OPACITY, StaleNote
 from explorer.theme.colors import Theme
-from explorer.theme.fonts import caption_font, heading_font
+from explorer.theme.fonts import heading_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_2
 from explorer.viewmodels.records import CurvePicture, Series
+from explorer.viewmodels.sizes import number_text
 from explorer.widgets.elided_label import ElidedLabel
 
 _ZOOM_STEP = 1.5
 _SAMPLES_PER_PIXEL = 2.0
+_POINT = 5
+"""Pixels of a curve of one point."""
 
 
 class CurvePlot(QWidget):
-    """Shows a CurvePicture; the legend above the axes reads out each curve at the pointer, or else its latest value.
+    """Shows a CurvePicture; the legend above the axes reads out each curve at the pointer, else at the marker, else
+    its latest value.
 
     x follows the data until the user zooms or pans; y always fits what is on screen.
     """
@@ -66,11 +70,12 @@ class CurvePlot(QWidget):
             self._draw()
 
     def set_marker(self, x: float | None, label: str = "") -> None:
-        """Move the vertical line alone."""
+        """Move the vertical line alone; the legend names it and reads the curves there."""
+        self._marker_label = label
         self._marker.setVisible(x is not None)
         if x is not None:
             self._marker.setValue(x)
-            self._marker.label.setFormat(label)
+        self._read_out()
 
     def set_stale(self, is_stale: bool) -> None:
         """Dim the curves while their successors are computed; `set_picture` ends it."""
@@ -105,8 +110,8 @@ class CurvePlot(QWidget):
 
     def _build_plot(self) -> None:
         self._area = PlotArea(self)
-        self._marker = pg.InfiniteLine(label="", labelOpts={"position": 0.95})
-        self._marker.label.setFont(caption_font())
+        self._marker = pg.InfiniteLine()
+        self._marker_label = ""
         self._guide = pg.InfiniteLine()
         for line in (self._marker, self._guide):
             line.hide()
@@ -144,7 +149,16 @@ class CurvePlot(QWidget):
         if np.isnan(series.y).all():
             curve.setData(x=[], y=[])
         else:
-            curve.setData(x=series.x, y=series.y)
+            is_point = np.count_nonzero(np.isfinite(series.y)) == 1  # which a line would not show
+            brush = pg.mkBrush(self._color(series))
+            curve.setData(
+                x=series.x,
+                y=series.y,
+                symbol="o" if is_point else None,
+                symbolSize=_POINT,
+                symbolBrush=brush,
+                symbolPen=None,
+            )
 
     def _color(self, series: Series) -> str:
         theme = self._themes.theme
@@ -164,17 +178,20 @@ class CurvePlot(QWidget):
             self._area.axes[side].set_title(f"{title} ({unit})" if unit else title)
 
     def _read_out(self) -> None:
-        """Write each curve's value at the pointer, or its latest, into the legend."""
+        """Write each curve's value at the pointer, else at the marker, else its latest, into the legend."""
         picture = self._picture
         if picture is None:
             self._legend.set_entries((), "")
             return
-        x = self._hovered_x
+        x, where = self._hovered_x, self._marker_label
+        if x is not None:
+            where = f"{picture.x_title} {number_text(x)}"
+        elif self._marker.isVisible():
+            x = self._marker.x()
         entries = tuple(
             LegendEntry(name=one.name, color=self._color(one), is_dashed=one.dashed, reading=_reading(one, x))
             for one in picture.series
         )
-        where = "" if x is None else f"{picture.x_title} {x:.6g}"
         self._legend.set_entries(entries, where)
 
     def _nearest_x(self, x: float) -> float | None:
@@ -186,8 +203,6 @@ class CurvePlot(QWidget):
     def _apply_theme(self, theme: Theme) -> None:
         self._area.set_theme(theme)
         self._marker.setPen(pg.mkPen(theme.text_muted, width=1, style=Qt.PenStyle.DashLine))
-        self._marker.label.setColor(theme.text)
-        self._marker.label.fill = pg.mkBrush(theme.surface)
         self._guide.setPen(pg.mkPen(theme.border, width=1))
         for one in () if self._picture is None else self._picture.series:
             if one.name in self._curves:
@@ -248,5 +263,4 @@ def _reading(series: Series, x: float | None) -> str:
     index = len(series.x) - 1 if x is None else _nearest(series.x, x)
     if x is not None and not series.x[0] <= x <= series.x[-1]:
         return "\u2013"
-    value = float(series.y[index])
-    return f"{value:.4g}" if np.isfinite(value) else "\u2013"
+    return number_text(float(series.y[index]))

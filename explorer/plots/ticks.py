@@ -4,6 +4,8 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from explorer.viewmodels.sizes import grouped, power_text
+
 _ROUND = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -29,13 +31,13 @@ def index_step(pixels_per_index: float, min_pixels: float) -> int:
 
 
 def format_ticks(values: Sequence[float]) -> list[str]:
-    """Plain numbers with the same count of decimals; powers of ten below 0.001 and from 100 000 on."""
+    """Plain numbers with the same count of decimals, thousands apart; powers of ten below 0.001 and from 100 000 on."""
     if not values:
         return []
     largest = max(abs(value) for value in values)
     if largest != 0.0 and not 1e-3 <= largest < 1e5:
-        return [f"{value:.3g}" for value in values]
+        return [power_text(f"{value:.3g}") for value in values]
     gaps = [abs(b - a) for a, b in itertools.pairwise(values)]
     tolerance = 1e-3 * min((gap for gap in gaps if gap > 0.0), default=largest or 1.0)
     decimals = next(n for n in range(20) if all(abs(round(value, n) - value) <= tolerance for value in values))
-    return [f"{value:.{decimals}f}" for value in values]
+    return [grouped(f"{value:.{decimals}f}") for value in values]

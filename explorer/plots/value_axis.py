@@ -8,8 +8,9 @@ from explorer.plots.ticks import format_ticks, nice_step
 from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font
 from explorer.theme.metrics import SPACE_1, SPACE_2
+from explorer.viewmodels.sizes import number_text
 
-_TICK_GAP = {"left": 28, "bottom": 64}
+_TICK_GAP = {"left": 28, "bottom": 48}
 """Pixels from tick to tick."""
 _MOST_DECADES = 3
 """A log axis of more decades is marked at powers of ten only, a shorter one at 1, 2 and 5 times them."""
@@ -44,6 +45,11 @@ class ValueAxis(pg.AxisItem):
         self.labelStyle = {"color": theme.text_muted, "font-size": f"{caption_font().pointSizeF()}pt"}
         self.setLabel(self.labelText)
 
+    def resizeEvent(self, ev: object = None) -> None:
+        super().resizeEvent(ev)
+        if self.orientation == "bottom" and self.label is not None:
+            self.label.moveBy(0, -SPACE_1)  # pyqtgraph lets it hang over the edge
+
     # -- what pyqtgraph asks for ---------------------------------------------------------------------------------------
 
     def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:
@@ -61,5 +67,5 @@ class ValueAxis(pg.AxisItem):
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
         if self.logMode:
-            return [f"{10.0**value:.3g}" for value in values]
+            return [number_text(10.0**value) for value in values]
         return format_ticks([value * scale for value in values])
