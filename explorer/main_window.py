@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QByteArray, Qt, QUrl, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent
+from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QLineEdit,
@@ -183,6 +183,11 @@ class MainWindow(QMainWindow):
 
     # -- Qt ------------------------------------------------------------------------------------------------------------
 
+    def showEvent(self, event: QShowEvent) -> None:
+        if not self._is_painted:
+            self._arrange_docks(self._store.state.layout)  # now that its size is known
+        super().showEvent(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if not self._is_painted:
@@ -280,6 +285,9 @@ class MainWindow(QMainWindow):
 
     def _arrange(self, layout: LayoutName) -> None:
         self._centre.show_layout(layout)
+        self._arrange_docks(layout)
+
+    def _arrange_docks(self, layout: LayoutName) -> None:
         if not self._docks.restore(self._arrangements.get(layout, "")):
             self._docks.arrange(layout)
 

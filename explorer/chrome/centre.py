@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from explorer.chrome.panel_host import PanelHost
 from explorer.state.app_state import LayoutName
@@ -77,8 +77,10 @@ class _Page(QWidget):
         super().__init__()
         controls = QHBoxLayout()
         controls.setContentsMargins(SPACE_3, SPACE_2, SPACE_3, 0)
-        controls.setSpacing(SPACE_3)
+        controls.setSpacing(SPACE_2)
         for widget in host.panel.controls():
+            if isinstance(widget, QLabel):
+                controls.addSpacing(SPACE_2)  # a name is closer to what it names than to what stands before it
             controls.addWidget(widget)
         controls.addStretch(1)
         layout = QVBoxLayout(self)

@@ -20,7 +20,8 @@ _SIDES: dict[Area, Qt.DockWidgetArea] = {
     "right": Qt.DockWidgetArea.RightDockWidgetArea,
     "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
 }
-_SIDE_WIDTH = 272
+_WIDTHS = {"left": (272, 0.18, 440), "right": (272, 0.16, 360)}
+"""Width of a side: at least, as a share of the window, at most. All heads fit the left one, sentences the right one."""
 _STATE_VERSION = 1
 _SHARES = [3, 2, 2, 2]
 """How docks of one side share its height: the first is looked at most."""
@@ -63,7 +64,9 @@ class Docks:
                 self._window.tabifyDockWidget(self._docks[beside], dock)
         for area in ("left", "right"):
             shown = [dock for key, dock in self._docks.items() if self._is_in(key, area, layout)]
-            self._window.resizeDocks(shown, [_SIDE_WIDTH] * len(shown), Qt.Orientation.Horizontal)
+            least, share, most = _WIDTHS[area]
+            width = round(min(max(least, share * self._window.width()), most))
+            self._window.resizeDocks(shown, [width] * len(shown), Qt.Orientation.Horizontal)
             self._window.resizeDocks(shown, _SHARES[: len(shown)], Qt.Orientation.Vertical)
         below = [dock for key, dock in self._docks.items() if self._is_in(key, "bottom", layout)]
         self._window.resizeDocks(below, [dock.minimumSizeHint().height() for dock in below], Qt.Orientation.Vertical)

@@ -108,7 +108,7 @@ class AskingHost(PanelHost):
         self._waiting = ""
         self._forget()
         text, self._action = self.spec.guidance(self._state)
-        self._page.show_empty(text, command(self._action).title if self._action else "")
+        self._page.show_empty(text or self.spec.tooltip, command(self._action).title if self._action else "")
 
     def show_waiting(self, *, is_own: bool) -> None:
         waiting = "own" if is_own else "others"

@@ -18,6 +18,8 @@ from explorer.theme.metrics import SPACE_3
 from explorer.viewmodels.model_card import health, short_summary
 from explorer.widgets.elided_label import ElidedLabel
 
+_LONGEST_NAME = 240
+"""Pixels of the model's name before it is cut: the text needs the room."""
 _TYPING_MS = 250
 """Rest after the last key before a text is read."""
 
@@ -82,8 +84,10 @@ class TopBar(QWidget):
             return
         mark, sentence = health(model.info)
         self._model.setIcon(icon(mark, self._themes.theme[mark]))
-        self._model.setText(model.info.name)
-        self._model.setToolTip(self.tr("{sentence} Click for the model card.").format(sentence=sentence))
+        name = model.info.name
+        self._model.setText(self._model.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, _LONGEST_NAME))
+        tooltip = self.tr("{name}: {sentence} Click for the model card.")
+        self._model.setToolTip(tooltip.format(name=name, sentence=sentence))
         self._summary.set_text(short_summary(model.info))
         self._summary.setToolTip(model.info.summary)
 

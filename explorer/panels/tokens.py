@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QGridLayout, QLabel
 
 from core_model.tokenize.encoding import Encoding
@@ -32,7 +32,8 @@ class TokensPanel(Panel):
         layout.setColumnStretch(1, 1)
         for row, (name, strip) in enumerate(zip(self._names, (self._queries, self._keys), strict=True)):
             name.setFont(caption_font())
-            layout.addWidget(name, row, 0)
+            name.setContentsMargins(0, SPACE_1, 0, 0)  # level with the tokens
+            layout.addWidget(name, row, 0, Qt.AlignmentFlag.AlignTop)
             layout.addWidget(strip, row, 1)
             strip.hover_left.connect(self._on_strip_hover_left)
         self._show_strips(is_one=True)
@@ -70,6 +71,7 @@ class TokensPanel(Panel):
     def _show_strips(self, *, is_one: bool) -> None:
         for widget in (*self._names, self._keys):
             widget.setVisible(not is_one)
+        self.setMaximumHeight(self.minimumSizeHint().height())  # the strips scroll: more room would stay empty
 
     @property
     def _is_one_strip(self) -> bool:
