@@ -57,6 +57,7 @@ def describe(location: Location, store: TensorStore, reading: Reading, warnings:
         misshaped=tuple(matched.misshaped) if matched else (),
         warnings=(*location.notes, *store.warnings, *reading.warnings, *warnings),
         refusal=None if reading.problem is None else str(reading.problem),
+        needs=reading.needs,
         sha256=store.digest(_config_bytes(location)),
     )
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core_model.checkpoint.files import open_regular
+from core_model.checkpoint.hub_cache import broken_links, cached_name, snapshot_of, told_broken
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
-from core_model.checkpoint.shards import missing_shards, read_index
+from core_model.checkpoint.shards import TensorStore, missing_shards, open_files, open_index, read_index
 from core_model.checkpoint.wording import counted, file_name, shown, some_of
 from core_model.errors import CheckpointError
 
@@ -23,9 +24,7 @@ ADAPTER_CONFIG_NAME = "adapter_config.json"
 PIPELINE_NAME = "model_index.json"
 
 _FIRST_CHOICES = ("model.safetensors", "pytorch_model.safetensors")
-_REVISION_BYTES = 100
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<total>\d+)\.safetensors", re.IGNORECASE)
-_CACHE_ENTRY = re.compile(r"models--(?P<name>.+)")
 _OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".gguf", ".onnx", ".npz", ".pb", ".tflite")
 
 
@@ -57,6 +56,10 @@ class Location:
     def adapter_config(self) -> Path | None:
         """The config of a LoRA adapter, when that is what lies here."""
         return self._beside(ADAPTER_CONFIG_NAME)
+
+    def open(self) -> tuple[TensorStore, tuple[str, ...]]:
+        """The tensors of its files, and what the index says that they do not."""
+        return open_index(self.index) if self.index is not None else (open_files(self.weights), ())
 
     def _beside(self, name: str) -> Path | None:
         path = self.folder / name
@@ -113,8 +116,8 @@ def _locate_file(path: Path) -> Location:
 
 def _locate_folder(folder: Path) -> Location:
     """The model in a folder; a cache entry leads to its snapshot."""
-    if _CACHE_ENTRY.fullmatch(folder.name) and (folder / "snapshots").is_dir():
-        return _locate_folder(_snapshot(folder))
+    if cached_name(folder.name) and (folder / "snapshots").is_dir():
+        return _locate_folder(snapshot_of(folder))
     weights, indexes = _listed(folder, WEIGHTS_SUFFIX), _listed(folder, INDEX_SUFFIX)
     for name in _FIRST_CHOICES:
         for path in weights:
@@ -165,25 +168,13 @@ def _only(folder: Path, paths: Sequence[Path]) -> Path:
     return paths[0]
 
 
-def _snapshot(entry: Path) -> Path:
-    """The snapshot of a Hugging Face cache entry: the one refs/main names, else the newest."""
-    snapshots = [path for path in (entry / "snapshots").iterdir() if path.is_dir()]
-    if not snapshots:
-        raise CheckpointError(f"{file_name(entry)} is a cache entry without a snapshot: download the model", path=entry)
-    main = entry / "refs" / "main"
-    revision = ""
-    if main.is_file():
-        with open_regular(main) as file:
-            revision = file.read(_REVISION_BYTES).decode("ascii", "replace").strip()
-    named = [path for path in snapshots if path.name == revision]
-    return named[0] if named else max(snapshots, key=lambda path: path.stat().st_mtime)
-
-
 def _location(
     path: Path, *, weights: tuple[Path, ...] = (), index: Path | None = None, notes: tuple[str, ...] = ()
 ) -> Location:
-    """The location with its folder and a name people recognise."""
+    """The location with its folder and a name people recognise; CheckpointError where a link leads nowhere."""
     folder = path if path.is_dir() else path.parent
+    if broken := broken_links((*weights, *([index] if index else []), folder / CONFIG_NAME)):
+        raise CheckpointError(told_broken(folder, broken), path=broken[0])
     return Location(name=_name(path), path=path, folder=folder, weights=weights, index=index, notes=notes)
 
 
@@ -191,8 +182,8 @@ def _name(path: Path) -> str:
     """What the model is called: its repository in a cache, its folder, or its file when that says more than "model"."""
     resolved = path.absolute()
     for part in resolved.parts:
-        if cached := _CACHE_ENTRY.fullmatch(part):
-            return cached["name"].replace("--", "/")
+        if cached := cached_name(part):
+            return cached
     plain = resolved.name.lower().startswith(("model.", "model-", "pytorch_model"))
     return file_name(resolved.parent if plain and not resolved.is_dir() else resolved)
 
@@ -220,7 +211,7 @@ def _nothing_to_open(folder: Path) -> CheckpointError:
         entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:
         return CheckpointError(f"{name} cannot be read: {error.strerror}", path=folder)
-    if cached := [path for path in entries if _CACHE_ENTRY.fullmatch(path.name)]:
+    if cached := [path for path in entries if cached_name(path.name)]:
         return SeveralFilesError(
             f"{name} is a cache of {counted(len(cached), 'model')} ({some_of([file_name(p) for p in cached])}): "
             "choose which to open",

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from core_model.cancel import CancelToken, Progress
+from core_model.checkpoint.adapter import find_base, open_merged
 from core_model.checkpoint.describe import describe, describe_tensors
 from core_model.checkpoint.folder import Location, locate
 from core_model.checkpoint.health import TensorHealth, examine, health_warnings
 from core_model.checkpoint.matching import Match
 from core_model.checkpoint.reading import Reading, read_checkpoint
-from core_model.checkpoint.shards import StoredTensor, TensorStore, open_files, open_index
+from core_model.checkpoint.shards import StoredTensor, TensorStore
 from core_model.checkpoint.text import READS_AGAIN, as_fed, find_tokenizer
 from core_model.config import ModelConfig, TokenEmbedding
-from core_model.errors import TokenizerError
+from core_model.errors import CheckpointError, TokenizerError
 from core_model.results import FloatArray, ModelInfo, TensorInfo
 from core_model.tokenize import Tokenizer
 from core_model.trace.inputs import Inputs
@@ -28,16 +30,45 @@ if TYPE_CHECKING:
 def open_checkpoint(path: str | Path, *, assume: Mapping[str, object] | None = None) -> Checkpoint:
     """Open a folder, a .safetensors file, an index, a shard, a config.json, a run folder or a cache entry.
 
-    `assume` gives facts no file states, such as {"n_heads": 4}. CheckpointError says why nothing can be read; a file
-    whose tensors make no known model opens all the same, and `info.refusal` says why attention is not offered.
+    `assume` gives facts no file states, such as {"n_heads": 4}. A LoRA adapter is merged with its base, which is
+    found beside it or in the Hub's local cache, or given as {"base": path}. CheckpointError says why nothing can be
+    read; a file whose tensors make no known model opens all the same, and `info.refusal` says why attention is not
+    offered.
     """
-    location = locate(Path(path))
-    if location.index is not None:
-        store, notes = open_index(location.index)
-    else:
-        store, notes = open_files(location.weights), ()
+    location, given = locate(Path(path)), dict(assume or {})
+    if location.adapter_config is not None:
+        return _open_adapter(location, given)
+    store, notes = location.open()
+    return _checkpoint(location, store, notes, lambda: read_checkpoint(location, store, given))
+
+
+def _open_adapter(location: Location, given: dict[str, object]) -> Checkpoint:
+    """An adapter merged with its base; where that cannot be, its own tensors and the reason."""
+    named = given.pop("base", None)
     try:
-        return Checkpoint(location, store, read_checkpoint(location, store, assume or {}), notes)
+        base = find_base(location) if named is None else Path(str(named))
+        merged = None if base is None else open_merged(location, base)
+    except CheckpointError as error:
+        merged, reading = None, Reading(problem=error, needs=("base",))
+    else:
+        reading = None
+    if merged is None:
+        store, notes = location.open()
+        return _checkpoint(location, store, notes, lambda: reading or read_checkpoint(location, store, given))
+
+    def read() -> Reading:
+        found = read_checkpoint(merged.location, merged.store, given)
+        return replace(found, facts=(merged.fact, *found.facts))
+
+    return _checkpoint(merged.location, merged.store, merged.notes, read)
+
+
+def _checkpoint(
+    location: Location, store: TensorStore, notes: tuple[str, ...], read: Callable[[], Reading]
+) -> Checkpoint:
+    """The checkpoint; its files are released when it cannot be made."""
+    try:
+        return Checkpoint(location, store, read(), notes)
     except BaseException:
         store.close()
         raise

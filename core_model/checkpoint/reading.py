@@ -33,7 +33,10 @@ MAX_LAYERS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a checkpoint was read as. `problem` is why no model can be built from it; None when one can."""
+    """What a checkpoint was read as. `problem` is why no model can be built from it; None when one can.
+
+    `needs` are facts that no file states and that may be given to make one: see `ModelInfo.needs`.
+    """
 
     family: str | None = None
     label: str | None = None
@@ -44,6 +47,15 @@ class Reading:
     facts: tuple[Fact, ...] = ()
     warnings: tuple[str, ...] = ()
     problem: CoreError | None = None
+    needs: tuple[str, ...] = ()
+
+
+class _UnstatedError(ConfigError):
+    """A fact that no file states, and that may be given."""
+
+    def __init__(self, fact: str, message: str) -> None:
+        super().__init__(message)
+        self.fact = fact
 
 
 def read_checkpoint(location: Location, store: TensorStore, assume: Mapping[str, object]) -> Reading:
@@ -51,7 +63,7 @@ def read_checkpoint(location: Location, store: TensorStore, assume: Mapping[str,
     reading = Reading()
     try:
         if location.adapter_config is not None:
-            raise _adapter_error(location)
+            return Reading(problem=_adapter_error(location), needs=("base",))
         document = None if location.config is None else read_json(location.config)
         reading = Reading(
             model_type=_text(document or {}, "model_type"),
@@ -61,6 +73,8 @@ def read_checkpoint(location: Location, store: TensorStore, assume: Mapping[str,
         if document is not None and document.get("format") == native.FORMAT:
             return _read_native(document, store)
         return _read_family(reading, location, store, document, assume)
+    except _UnstatedError as error:
+        return replace(reading, problem=error, needs=(error.fact,))
     except CoreError as error:
         return replace(reading, problem=error)
 
@@ -96,9 +110,10 @@ def _read_family(
     stated = family.renamed(document or {})
     known = _with_assumed(family, _with_sizes(family, weights, stated), assume)
     if document is None and (heads := family.places["n_heads"]) not in known:
-        raise ConfigError(
+        raise _UnstatedError(
+            "n_heads",
             f"{location.name} has no config.json: its names are {family.label}'s, but the number of heads cannot be "
-            f"read from weights; put config.json beside it or give n_heads ({heads})"
+            f"read from weights; put config.json beside it or give n_heads ({heads})",
         )
     keys = read_keys(known, family.keys)
     _require_plausible_layers(family, keys, len(store.entries))
@@ -182,7 +197,8 @@ def _adapter_error(location: Location) -> CheckpointError:
     base = _text(read_json(location.adapter_config), "base_model_name_or_path")
     needed = f"{shown(base)}" if base else "the model it was trained on"
     return CheckpointError(
-        f"{location.name} is an adapter (LoRA, PEFT): it holds only changes to {needed}; open that model instead",
+        f"{location.name} is an adapter (LoRA, PEFT): it holds only changes to {needed}; "
+        "open it again with the folder of that model as its base",
         path=location.path,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,13 @@ from tests.core_model.checkpoint import tiny
 from tests.core_model.checkpoint.references import saved, seeded
 
 Weights = dict[str, np.ndarray]
-SIZES = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 96, "vocab_size": 90}
+SIZES: dict[str, Any] = {
+    "hidden_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 96,
+    "vocab_size": 90,
+}
 
 
 def warnings_of(folder: Path) -> str:
