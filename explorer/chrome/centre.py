@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import QEvent, Signal, Slot
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from explorer.chrome.panel_host import PanelHost
 from explorer.state.app_state import LayoutName
-from explorer.theme.metrics import SPACE_2, SPACE_3
+from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3
 
 
 class Centre(QWidget):
@@ -75,16 +75,36 @@ class _Page(QWidget):
 
     def __init__(self, host: PanelHost) -> None:
         super().__init__()
-        controls = QHBoxLayout()
-        controls.setContentsMargins(SPACE_3, SPACE_2, SPACE_3, 0)
-        controls.setSpacing(SPACE_2)
-        for widget in host.panel.controls():
-            if isinstance(widget, QLabel):
-                controls.addSpacing(SPACE_2)  # a name is closer to what it names than to what stands before it
-            controls.addWidget(widget)
-        controls.addStretch(1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addLayout(controls)
+        layout.addWidget(_ControlRow(host.panel.controls(), self))
         layout.addWidget(host, 1)
+
+
+class _ControlRow(QWidget):
+    """Controls from left to right; names beside them give way where there is no room, tooltips say them too."""
+
+    def __init__(self, controls: Sequence[QWidget], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._controls = tuple(controls)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(SPACE_3, SPACE_2, SPACE_3, 0)
+        row.setSpacing(SPACE_2)
+        for number, widget in enumerate(controls):
+            if number and isinstance(widget, QLabel):
+                row.addSpacing(SPACE_1)  # a name is closer to what it names than to what stands before it
+            row.addWidget(widget)
+        row.addStretch(1)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.LayoutRequest):
+            self._show_names()
+        return super().event(event)
+
+    def _show_names(self) -> None:
+        names = [widget for widget in self._controls if isinstance(widget, QLabel)]
+        shown = [widget for widget in self._controls if widget in names or not widget.isHidden()]
+        needed = sum(widget.sizeHint().width() + SPACE_2 for widget in shown) + SPACE_1 * len(names) + 2 * SPACE_3
+        for name in names:
+            name.setVisible(needed <= self.width())

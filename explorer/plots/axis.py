@@ -35,6 +35,8 @@ class TokenAxis(QWidget):
         self._theme = theme
         self._labels: tuple[str, ...] = ()
         self._size = 1
+        self._first = 0
+        self._are_tokens = True
         self._title = ""
         self._role = "text"
         self._span: Range = (0.0, 1.0)
@@ -48,12 +50,15 @@ class TokenAxis(QWidget):
         self._theme = theme
         self.update()
 
-    def set_content(self, labels: tuple[str, ...], size: int, title: str, role: str) -> None:
-        """`labels` name all `size` indices, or none of them."""
-        if (labels, size, title, role) == (self._labels, self._size, self._title, self._role):
+    def set_content(
+        self, labels: tuple[str, ...], size: int, title: str, role: str, *, first: int = 0, are_tokens: bool = True
+    ) -> None:
+        """`labels` name all `size` indices, or none of them; `first` is the number of index 0."""
+        content = labels, size, title, role, first, are_tokens
+        if content == (self._labels, self._size, self._title, self._role, self._first, self._are_tokens):
             return
-        self._labels, self._size, self._title, self._role = labels, size, title, role
-        shown = (*labels[:_SAMPLE], str(size - 1))
+        self._labels, self._size, self._title, self._role, self._first, self._are_tokens = content
+        shown = (*labels[:_SAMPLE], str(first), str(first + size - 1))
         self._longest_label = max(token_width(self._metrics, label, _LONGEST) for label in shown)
         self.update()
 
@@ -120,17 +125,18 @@ class TokenAxis(QWidget):
         """Pixels from one index to the next: the widest fits between, also when the last is moved into the axis."""
         if self._is_left:
             return _INDEX_GAP
-        return max(_INDEX_GAP, 1.5 * self._metrics.horizontalAdvance(str(self._size - 1)) + SPACE_1)
+        widest = max(self._metrics.horizontalAdvance(str(self._first + end)) for end in (0, self._size - 1))
+        return max(_INDEX_GAP, 1.5 * widest + SPACE_1)
 
     def _regular_font(self) -> QFont:
-        """Full size, or as small as lets every token stand in its row."""
-        if self._shows_tokens() and self._token_step() == 1:
-            return token_font(_FONT_SCALE * min(1.0, self._density() / self._metrics.height()))
+        """Full size, or as small as lets every token that is written stand in its row."""
+        if self._shows_tokens():
+            return token_font(_FONT_SCALE * min(1.0, self._token_step() * self._density() / self._metrics.height()))
         return self._font
 
     def _regular_indices(self) -> range:
         step = self._token_step() if self._shows_tokens() else index_step(self._density(), self._index_gap())
-        first = -(-int(max(0.0, self._span[0])) // step) * step
+        first = -(-(int(max(0.0, self._span[0])) + self._first) // step) * step - self._first  # a round number
         last = min(self._size, int(self._span[1]) + 1)
         return range(first, last, step)
 
@@ -152,7 +158,7 @@ class TokenAxis(QWidget):
         if not 0.0 <= center <= self._length():
             return
         is_token = bool(self._labels) and (is_marked or self._shows_tokens())
-        label = self._labels[index] if is_token else str(index)
+        label = self._labels[index] if is_token else str(self._first + index)
         metrics = QFontMetricsF(painter.font())
         size = QSizeF(token_width(metrics, label, _LONGEST), metrics.height())
         painter.save()
@@ -169,7 +175,7 @@ class TokenAxis(QWidget):
             self._paint_mark(painter, size)
         baseline = QPointF(0, metrics.ascent())
         painter.setPen(QColor(color))
-        if is_token:
+        if is_token and self._are_tokens:
             dimmed = QColor(self._theme.text_disabled)
             draw_token(painter, baseline, label, QColor(color), dimmed, _LONGEST)
         else:
@@ -183,6 +189,6 @@ class TokenAxis(QWidget):
         painter.drawRoundedRect(QRectF(-SPACE_1, 0, size.width() + 2 * SPACE_1, size.height()), RADIUS, RADIUS)
 
 
-def label_text(labels: tuple[str, ...], index: int) -> str:
-    """A cell's place for a tooltip or a screen reader: index and token."""
-    return f"{index} {token_text(labels[index])}" if labels else str(index)
+def label_text(labels: tuple[str, ...], index: int, first: int = 0) -> str:
+    """A cell's place for a tooltip or a screen reader: number and token."""
+    return f"{first + index} {token_text(labels[index])}" if labels else str(first + index)

@@ -219,8 +219,25 @@ class HeatmapPlot(QWidget):
         self._title.set_text(picture.title)
         self._note.set_text(picture.note)
         self.setAccessibleName(picture.title)
-        self._row_axis.set_content(picture.row_labels, picture.shape[0], picture.row_title, picture.row_role)
-        self._col_axis.set_content(picture.col_labels, picture.shape[1], picture.col_title, picture.col_role)
+        for axis, labels, size, title, role, first in (
+            (
+                self._row_axis,
+                picture.row_labels,
+                picture.shape[0],
+                picture.row_title,
+                picture.row_role,
+                picture.row_first,
+            ),
+            (
+                self._col_axis,
+                picture.col_labels,
+                picture.shape[1],
+                picture.col_title,
+                picture.col_role,
+                picture.col_first,
+            ),
+        ):
+            axis.set_content(labels, size, title, role, first=first, are_tokens=picture.labels_are_tokens)
         if picture.given is not None:
             self._given.set_content(picture.given, picture.rows, picture.given_title, picture.row_role)
         if picture.received is not None:
@@ -302,7 +319,8 @@ class HeatmapPlot(QWidget):
             left = max(left, round(self._received.lead_needed()))
         top = round(self._col_axis.thickness(1.0))
         width, _ = _matrix_size(picture, self._body.width() - left - right, self._body.height() - top - bottom)
-        return left, round(self._col_axis.thickness(width / picture.shape[1]))
+        top = round(self._col_axis.thickness(width / picture.shape[1]))
+        return left, top if self._given.isHidden() else max(top, round(self._given.lead_needed()))
 
     def _strip_room(self, strip: MarginalStrip) -> int:
         return 0 if strip.isHidden() else SPACE_2 + round(THICKNESS)
@@ -321,9 +339,9 @@ class HeatmapPlot(QWidget):
         row, col = cell
         return self.tr("{row_title} {row}, {col_title} {col}").format(
             row_title=self._picture.row_title,
-            row=label_text(self._picture.row_labels, row),
+            row=label_text(self._picture.row_labels, row, self._picture.row_first),
             col_title=self._picture.col_title,
-            col=label_text(self._picture.col_labels, col),
+            col=label_text(self._picture.col_labels, col, self._picture.col_first),
         )
 
     def _within(self, cell: Cell | None) -> Cell | None:

@@ -56,9 +56,9 @@ def positions_picture(encoding: PositionEncoding, state: AppState) -> PositionsP
     table = encoding.table
     chosen = tuple(one for one in state.position_curves if one < table.shape[1]) or first_dimensions(table.shape[1])
     if encoding.distances is None:
-        rows, row_title, row_labels = np.arange(len(table)), "position", ()
+        rows, row_title = np.arange(len(table)), "position"
     else:
-        rows, row_title, row_labels = encoding.distances, _DISTANCE, tuple(str(one) for one in encoding.distances)
+        rows, row_title = encoding.distances, _DISTANCE
     series = tuple(
         Series(
             name=f"dimension {encoding.dimensions[one]}",
@@ -77,7 +77,7 @@ def positions_picture(encoding: PositionEncoding, state: AppState) -> PositionsP
             table,
             title=f"Every dimension at every {row_title.split(',')[0]}",
             row_title=row_title,
-            row_labels=row_labels,
+            row_first=int(rows[0]),
             col_title="dimension",
             col_labels=encoding.dimensions,
             value_name=value_name,
@@ -115,7 +115,7 @@ def _bias_picture(bias: np.ndarray, distances: np.ndarray, title: str, explanati
             title="Every head at every distance",
             row_title="head",
             col_title="distance back" if is_causal else _DISTANCE,
-            col_labels=() if is_causal else tuple(str(distance) for distance in distances),
+            col_first=0 if is_causal else int(distances[0]),
             value_name="added to the score",
         ),
     )
@@ -127,9 +127,10 @@ def _matrix(
     title: str,
     row_title: str,
     col_title: str,
-    col_labels: tuple[str, ...],
     value_name: str,
-    row_labels: tuple[str, ...] = (),
+    col_labels: tuple[str, ...] = (),
+    row_first: int = 0,
+    col_first: int = 0,
 ) -> HeatmapPicture:
     bound = float(np.abs(values).max()) or 1.0
     return HeatmapPicture(
@@ -141,8 +142,10 @@ def _matrix(
         title=title,
         scale_name=value_name,
         colormap="diverging",
-        row_labels=row_labels,
         col_labels=col_labels,
+        labels_are_tokens=False,
+        row_first=row_first,
+        col_first=col_first,
         row_title=row_title,
         col_title=col_title,
         row_role="text",

@@ -56,6 +56,11 @@ class HeatmapPicture:
     row_labels: tuple[str, ...] = ()
     """One text for each of the shape[0] rows (tokens as decoded, spaces included). Empty: indices."""
     col_labels: tuple[str, ...] = ()
+    labels_are_tokens: bool = True
+    """Written with signs for their spaces."""
+    row_first: int = 0
+    """Number of the first row, where rows are numbered: -127 on an axis of distances."""
+    col_first: int = 0
     row_title: str = "query (row)"
     col_title: str = "key (column)"
     row_role: str = "query"

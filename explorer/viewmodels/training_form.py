@@ -150,7 +150,7 @@ def field_hints(draft: TrainingDraft) -> dict[str, str]:
     """A remark at a field."""
     values = draft.values
     hints: dict[str, str] = {}
-    if not schedule_problem(values):
+    if values["peak_learning_rate"] is None and not schedule_problem(values):
         hints["peak_learning_rate"] = f"peak {peak_rate(values):.3g} after {max(values['warmup'], 1)} updates"
     if values["precision"] == "fp16" and values["device"] == "cpu":
         hints["precision"] = "slow on a CPU; shows loss scaling"

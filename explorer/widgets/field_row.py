@@ -1,7 +1,7 @@
 """One line of a form: name, editor, unit, and what is wrong with the value."""
 
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QAbstractSpinBox, QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QGridLayout, QLabel, QSpinBox, QWidget
 
 from explorer.theme.fonts import caption_font
 from explorer.theme.metrics import SPACE_1, SPACE_2
@@ -37,10 +37,9 @@ class FieldRow(QWidget):
         layout.addWidget(name, 0, 0)
         layout.addWidget(editor, 0, 1)
         if unit:
-            unit_label = QLabel(unit, self)
-            unit_label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-            layout.addWidget(unit_label, 0, 2)
-        layout.addWidget(self._message, 1, 1, 1, 2)
+            assert isinstance(editor, QSpinBox), label
+            editor.setSuffix(f" {unit}")
+        layout.addWidget(self._message, 1, 1)
         layout.setColumnStretch(1, 1)
 
     @property

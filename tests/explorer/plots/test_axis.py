@@ -20,3 +20,26 @@ def test_indices_along_the_top_never_touch(qtbot: QtBot, size: int, width: int) 
     pixels_apart = indices.step * width / size
     # The last label may be moved inwards by half its width, to stay inside the axis.
     assert pixels_apart > 1.5 * QFontMetricsF(axis._font).horizontalAdvance(str(indices[-1]))
+
+
+def test_numbers_are_counted_from_the_first_and_written_where_they_are_round(qtbot: QtBot) -> None:
+    axis = TokenAxis(LIGHT, "top")
+    qtbot.addWidget(axis)
+    axis.resize(500, 60)
+    axis.set_content((), 255, "distance", "text", first=-127)
+    axis.set_span((0.0, 255.0))
+    numbers = [index - 127 for index in axis._regular_indices()]
+    assert 0 in numbers
+    assert all(number % (numbers[1] - numbers[0]) == 0 for number in numbers)
+
+
+def test_every_second_token_is_written_small_enough_to_stand_alone(qtbot: QtBot) -> None:
+    axis = TokenAxis(LIGHT, "left")
+    qtbot.addWidget(axis)
+    full = QFontMetricsF(axis._font).height()
+    n_rows = 60
+    axis.resize(60, round(n_rows * 0.4 * full))  # too dense for every row, and for every second one at full size
+    axis.set_content(("a",) * n_rows, n_rows, "query (row)", "query")
+    axis.set_span((0.0, float(n_rows)))
+    assert axis._regular_indices().step == 2
+    assert QFontMetricsF(axis._regular_font()).height() <= 0.8 * full + 1

@@ -59,7 +59,7 @@ def test_bias_both_ways_names_each_distance():
         stack="encoder", layer=0, kind="bucketed", bias=bias, distances=np.array([-1, 0, 1], dtype=np.int64)
     )
     matrix = positions_picture(encoding, AppState()).matrix
-    assert (matrix.values.tolist(), matrix.col_labels) == ([[1, 0, 3]], ("-1", "0", "1"))
+    assert (matrix.values.tolist(), matrix.col_labels, matrix.col_first) == ([[1, 0, 3]], (), -1)
 
 
 def test_a_model_without_positions_has_words_and_no_picture():
@@ -101,4 +101,4 @@ def test_vectors_of_distances_are_drawn_against_distance():
     )
     assert picture.curves.series[0].x.tolist() == [-2, -1, 0, 1, 2]
     assert picture.curves.x_title == "distance, key minus query"
-    assert picture.matrix.row_labels == ("-2", "-1", "0", "1", "2")
+    assert (picture.matrix.row_labels, picture.matrix.row_first) == ((), -2)

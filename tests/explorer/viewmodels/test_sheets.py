@@ -46,14 +46,14 @@ def test_the_inspector_reads_weight_rank_score_and_entropy() -> None:
 
 def test_a_masked_cell_has_no_weight_score_or_rank() -> None:
     shown = inspector(cell(masked=True, score=None, weight=0.0))
-    assert [shown[name].value for name in ("weight", "score", "rank")] == ["masked", "–", "–"]
+    assert [shown[name].value for name in ("weight", "score", "rank")] == ["masked", "\u2013", "\u2013"]
 
 
 def test_the_head_is_described_without_a_cell() -> None:
     shown = inspector(None)
     assert shown["mask"].value == "causal"
     assert shown["scale"].value == "0.25"
-    assert shown["weight"].value == "–"
+    assert shown["weight"].value == "\u2013"
 
 
 def test_the_rows_of_the_inspector_keep_their_places() -> None:
@@ -147,7 +147,7 @@ def test_bytes_are_said_to_three_digits(n: int, text: str) -> None:
         (65_536.0, "65\u2009536"),
         (1_234_567.0, "1\u2009234\u2009567"),
         (1.5e-6, "1.5e-6"),
-        (float("nan"), "–"),
+        (float("nan"), "\u2013"),
     ],
 )
 def test_measured_numbers_are_said_to_four_digits(value: float, text: str) -> None:

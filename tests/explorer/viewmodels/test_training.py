@@ -179,8 +179,10 @@ def test_errors_stand_at_their_fields_without_repeating_the_name():
     }
 
 
-def test_hint_at_the_peak_is_the_rate_that_will_be_used():
-    assert field_hints(TrainingDraft())["peak_learning_rate"] == "peak 0.002 after 200 updates"
+def test_an_empty_peak_is_hinted_at_and_a_given_one_speaks_for_itself():
+    assert "peak_learning_rate" not in field_hints(TrainingDraft())
+    empty = TrainingDraft(changes=(("peak_learning_rate", None), ("d_model", 64), ("warmup", 400)))
+    assert field_hints(empty)["peak_learning_rate"] == "peak 0.00625 after 400 updates"  # (64 x 400)^-0.5
 
 
 def test_only_what_the_device_can_do_is_offered():
