@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families import encoders
-from core_model.checkpoint.families.encoder_heads import ANSWER_SPAN, TOKEN_CLASSES, EncoderHeads, HeadForm
+from core_model.checkpoint.families.encoder_heads import (
+    ANSWER_SPAN,
+    BERT_MASKED,
+    TOKEN_CLASSES,
+    EncoderHeads,
+    HeadForm,
+)
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights
 from core_model.checkpoint.wording import shown
 from core_model.config import HeadSpec, LearnedPositions, ModelConfig, StackConfig
@@ -16,12 +22,7 @@ _POOLED = HeadForm(transform="pooler.dense", activation="tanh", output="classifi
 _HEADS = EncoderHeads(
     table=encoders.TABLE,
     forms={
-        "masked_language_model": HeadForm(
-            transform="cls.predictions.transform.dense",
-            norm="cls.predictions.transform.LayerNorm",
-            output="cls.predictions.decoder",
-            biases=("cls.predictions.bias", "cls.predictions.decoder.bias"),
-        ),
+        "masked_language_model": BERT_MASKED,
         "sequence_classes": _POOLED,
         "token_classes": TOKEN_CLASSES,
         "answer_span": ANSWER_SPAN,

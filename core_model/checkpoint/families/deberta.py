@@ -8,7 +8,13 @@ from typing import Any
 
 from core_model.checkpoint.families import encoders
 from core_model.checkpoint.families.conversion import Joined
-from core_model.checkpoint.families.encoder_heads import ANSWER_SPAN, TOKEN_CLASSES, EncoderHeads, HeadForm
+from core_model.checkpoint.families.encoder_heads import (
+    ANSWER_SPAN,
+    BERT_MASKED,
+    TOKEN_CLASSES,
+    EncoderHeads,
+    HeadForm,
+)
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, activation_name
 from core_model.checkpoint.wording import shown
@@ -27,12 +33,7 @@ _CONTENT_TO_POSITION, _POSITION_TO_CONTENT = "c2p", "p2c"
 HEADS = EncoderHeads(
     table=encoders.TABLE,
     forms={
-        "masked_language_model": HeadForm(
-            transform="cls.predictions.transform.dense",
-            norm="cls.predictions.transform.LayerNorm",
-            output="cls.predictions.decoder",
-            biases=("cls.predictions.bias", "cls.predictions.decoder.bias"),
-        ),
+        "masked_language_model": BERT_MASKED,
         "sequence_classes": HeadForm(
             transform="pooler.dense", activation_key="pooler_hidden_act", output="classifier", pooling="first"
         ),

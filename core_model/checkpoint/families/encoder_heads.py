@@ -41,6 +41,22 @@ class HeadForm:
         return all(name in weights for name in (names if tied else [*names, f"{self.output}.weight"]))
 
 
+BERT_MASKED = HeadForm(
+    transform="cls.predictions.transform.dense",
+    norm="cls.predictions.transform.LayerNorm",
+    output="cls.predictions.decoder",
+    biases=("cls.predictions.bias", "cls.predictions.decoder.bias"),
+)
+FAIRSEQ_MASKED = HeadForm(
+    transform="lm_head.dense",
+    activation="gelu",
+    norm="lm_head.layer_norm",
+    output="lm_head.decoder",
+    biases=("lm_head.bias", "lm_head.decoder.bias"),
+)
+FAIRSEQ_SEQUENCE = HeadForm(
+    transform="classifier.dense", activation="tanh", output="classifier.out_proj", pooling="first"
+)
 TOKEN_CLASSES = HeadForm(output="classifier")
 ANSWER_SPAN = HeadForm(output="qa_outputs")
 

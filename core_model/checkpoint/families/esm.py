@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families import encoders
-from core_model.checkpoint.families.encoder_heads import TOKEN_CLASSES, EncoderHeads, HeadForm
+from core_model.checkpoint.families.encoder_heads import FAIRSEQ_MASKED, FAIRSEQ_SEQUENCE, TOKEN_CLASSES, EncoderHeads
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import CountOrNone, Positive, TokenId
 from core_model.checkpoint.wording import shown
@@ -37,16 +37,8 @@ _FREQUENCIES = (
 _HEADS = EncoderHeads(
     table=encoders.TABLE,
     forms={
-        "masked_language_model": HeadForm(
-            transform="lm_head.dense",
-            activation="gelu",
-            norm="lm_head.layer_norm",
-            output="lm_head.decoder",
-            biases=("lm_head.bias",),
-        ),
-        "sequence_classes": HeadForm(
-            transform="classifier.dense", activation="tanh", output="classifier.out_proj", pooling="first"
-        ),
+        "masked_language_model": replace(FAIRSEQ_MASKED, biases=("lm_head.bias",)),
+        "sequence_classes": FAIRSEQ_SEQUENCE,
         "token_classes": TOKEN_CLASSES,
     },
 )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core_model.checkpoint.families import encoders
-from core_model.checkpoint.families.encoder_heads import ANSWER_SPAN, TOKEN_CLASSES, EncoderHeads, HeadForm
+from core_model.checkpoint.families.encoder_heads import (
+    ANSWER_SPAN,
+    FAIRSEQ_MASKED,
+    FAIRSEQ_SEQUENCE,
+    TOKEN_CLASSES,
+    EncoderHeads,
+)
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights
 from core_model.checkpoint.families.fields import TokenId
 from core_model.config import ModelConfig, StackConfig
@@ -13,16 +19,8 @@ from core_model.config import ModelConfig, StackConfig
 _HEADS = EncoderHeads(
     table=encoders.TABLE,
     forms={
-        "masked_language_model": HeadForm(
-            transform="lm_head.dense",
-            activation="gelu",
-            norm="lm_head.layer_norm",
-            output="lm_head.decoder",
-            biases=("lm_head.bias", "lm_head.decoder.bias"),
-        ),
-        "sequence_classes": HeadForm(
-            transform="classifier.dense", activation="tanh", output="classifier.out_proj", pooling="first"
-        ),
+        "masked_language_model": FAIRSEQ_MASKED,
+        "sequence_classes": FAIRSEQ_SEQUENCE,
         "token_classes": TOKEN_CLASSES,
         "answer_span": ANSWER_SPAN,
     },

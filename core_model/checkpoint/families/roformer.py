@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core_model.checkpoint.families import encoders
-from core_model.checkpoint.families.encoder_heads import ANSWER_SPAN, TOKEN_CLASSES, EncoderHeads, HeadForm
+from core_model.checkpoint.families.encoder_heads import (
+    ANSWER_SPAN,
+    BERT_MASKED,
+    TOKEN_CLASSES,
+    EncoderHeads,
+    HeadForm,
+)
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import Count
 from core_model.config import ModelConfig, RotaryPositions, StackConfig
@@ -15,12 +21,7 @@ from core_model.errors import ConfigError
 _HEADS = EncoderHeads(
     table=encoders.TABLE,
     forms={
-        "masked_language_model": HeadForm(
-            transform="cls.predictions.transform.dense",
-            norm="cls.predictions.transform.LayerNorm",
-            output="cls.predictions.decoder",
-            biases=("cls.predictions.bias", "cls.predictions.decoder.bias"),
-        ),
+        "masked_language_model": BERT_MASKED,
         "sequence_classes": HeadForm(transform="classifier.dense", output="classifier.out_proj", pooling="first"),
         "token_classes": TOKEN_CLASSES,
         "answer_span": ANSWER_SPAN,
