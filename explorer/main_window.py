@@ -10,6 +10,7 @@ from PySide6.QtCore import QByteArray, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
+    QInputDialog,
     QLineEdit,
     QMainWindow,
     QMessageBox,
@@ -102,9 +103,14 @@ class MainWindow(QMainWindow):
         name, _ = QFileDialog.getOpenFileName(self, self.tr("Open a checkpoint"), self._start_folder(), kinds)
         return Path(name) if name else None
 
-    def ask_for_folder(self) -> Path | None:
-        name = QFileDialog.getExistingDirectory(self, self.tr("Open a checkpoint folder"), self._start_folder())
+    def ask_for_folder(self, title: str = "") -> Path | None:
+        title = title or self.tr("Open a checkpoint folder")
+        name = QFileDialog.getExistingDirectory(self, title, self._start_folder())
         return Path(name) if name else None
+
+    def ask_for_number(self, title: str, label: str) -> int | None:
+        number, is_given = QInputDialog.getInt(self, title, label, 1, 1)
+        return number if is_given else None
 
     def focus_text(self) -> None:
         self._top_bar.focus_text()
@@ -243,10 +249,14 @@ class MainWindow(QMainWindow):
         self.statusBar().setSizeGripEnabled(False)
 
     def _build_panels(self) -> None:
-        centre = {key: host for key, host in self._hosts.items() if host.spec.area == "centre"}
+        for host in self._hosts.values():
+            if host.spec.inside:
+                self._hosts[host.spec.inside].panel.adopt(host.panel, host)
+        outer = {key: host for key, host in self._hosts.items() if not host.spec.inside}
+        centre = {key: host for key, host in outer.items() if host.spec.area == "centre"}
         self._centre = Centre(centre, self)
         self.setCentralWidget(self._centre)
-        self._docks = Docks(self, {key: host for key, host in self._hosts.items() if key not in centre})
+        self._docks = Docks(self, {key: host for key, host in outer.items() if key not in centre})
 
     def _wire(self) -> None:
         for key, host in self._hosts.items():
@@ -308,6 +318,8 @@ class MainWindow(QMainWindow):
         if new.layout != old.layout:
             self._arrangements[old.layout] = self._docks.save()
             self._arrange(new.layout)
+        if new.model is not old.model and new.current_model and new.current_model.info.refusal:
+            self._centre.show_panel("tensors")  # all there is to see of it
         for notice in new.notices[len(old.notices) :]:
             self._notifications.show_message(notice.severity, notice.text, notice.details)
         self._show_state(new)

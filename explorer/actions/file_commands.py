@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from core_model.checkpoint.hub_cache import CachedModel, cached_models
+from core_model.errors import CheckpointError
 from explorer.actions.command import Command
 from explorer.actions.desk import Desk
 from explorer.samples import Sample, bundled_samples
-from explorer.state.moves import open_source
+from explorer.state.app_state import Notice
+from explorer.state.moves import add_notice, open_source
+
+FROM_CACHE = "Open from cache"
 
 
 def _open_file(desk: Desk) -> None:
@@ -42,6 +47,21 @@ def _open_recent(path: Path) -> Command:
         tooltip=f"Open {path} again.",
         icon="model",
         run=lambda desk: desk.store.apply(open_source(path)),
+    )
+
+
+def _open_cached(model: CachedModel) -> Command:
+    broken = f"It cannot be opened: {model.problem}."
+    return Command(
+        key=f"open_cached:{model.name}",
+        title=model.name,
+        menu="File",
+        submenu=FROM_CACHE,
+        group="open",
+        tooltip=broken if model.problem else f"Open {model.name} from the Hugging Face cache.",
+        icon="model",
+        run=lambda desk: desk.store.apply(open_source(model.folder)),
+        is_enabled=lambda desk: model.problem is None,
     )
 
 
@@ -105,6 +125,15 @@ FILE_COMMANDS = (
 def recent_commands(desk: Desk) -> tuple[Command, ...]:
     """One row a path that was opened before, newest first."""
     return tuple(_open_recent(path) for path in desk.state.recent)
+
+
+def cached_commands(desk: Desk) -> tuple[Command, ...]:
+    """One row a model in the local Hugging Face cache; what cannot be opened says why."""
+    try:
+        return tuple(_open_cached(model) for model in cached_models())
+    except CheckpointError as error:
+        desk.store.settle(add_notice(Notice(severity="warning", text=str(error))))
+        return ()
 
 
 def sample_commands(desk: Desk) -> tuple[Command, ...]:

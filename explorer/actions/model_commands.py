@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from PySide6.QtCore import QCoreApplication
+
 from core_model.results import SiteInfo
 from explorer.actions.command import Command
 from explorer.actions.desk import Desk
@@ -41,7 +45,31 @@ def _site(site: SiteInfo) -> Command:
 
 def _reopen(desk: Desk) -> None:
     if source := desk.state.source:
-        desk.store.apply(open_source(source.path, inputs=desk.state.inputs, selection=desk.state.selection))
+        state = desk.state
+        desk.store.apply(open_source(source.path, inputs=state.inputs, selection=state.selection, assume=source.assume))
+
+
+def _needs(fact: str) -> Callable[[Desk], bool]:
+    """Whether the model that is open lacks a fact which a person may give."""
+    return lambda desk: desk.state.current_model is not None and fact in desk.state.current_model.info.needs
+
+
+def _give(desk: Desk, fact: str, value: int | str | None) -> None:
+    if (source := desk.state.source) is not None and value is not None:
+        known = (*(pair for pair in source.assume if pair[0] != fact), (fact, value))
+        desk.store.apply(open_source(source.path, inputs=desk.state.inputs, assume=known))
+
+
+def _give_base(desk: Desk) -> None:
+    title = QCoreApplication.translate("Command", "The model that the adapter belongs to")
+    base = desk.window.ask_for_folder(title)
+    _give(desk, "base", None if base is None else str(base))
+
+
+def _give_heads(desk: Desk) -> None:
+    title = QCoreApplication.translate("Command", "Number of heads")
+    label = QCoreApplication.translate("Command", "Heads of each layer, which no file states:")
+    _give(desk, "n_heads", desk.window.ask_for_number(title, label))
 
 
 def _check_health(desk: Desk) -> None:
@@ -64,6 +92,24 @@ MODEL_COMMANDS = (
         tooltip="Read the checkpoint as it is on disk now.",
         run=_reopen,
         is_enabled=lambda desk: desk.state.source is not None,
+    ),
+    Command(
+        key="give_base",
+        title="Choose base model…",
+        menu="Model",
+        group="file",
+        tooltip="Name the folder of the model that this adapter belongs to, and merge the two.",
+        run=_give_base,
+        is_enabled=_needs("base"),
+    ),
+    Command(
+        key="give_heads",
+        title="Give number of heads…",
+        menu="Model",
+        group="file",
+        tooltip="Say how many heads each layer has, where no file states it.",
+        run=_give_heads,
+        is_enabled=_needs("n_heads"),
     ),
     Command(
         key="check_health",

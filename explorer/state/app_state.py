@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core_model.results import ModelInfo, SiteInfo
 from explorer.state.export import ExportChoices
+from explorer.state.tensors import TensorChoice
 from explorer.state.training import TrainingDraft, TrainingFacts, WatchedHead
 
 if TYPE_CHECKING:
@@ -23,19 +24,22 @@ ThemeName: TypeAlias = Literal["system", "light", "dark"]
 LayoutName: TypeAlias = Literal["explore", "train", "learn"]
 Span: TypeAlias = tuple[int, int]
 """First index and one past the last."""
+Assumed: TypeAlias = tuple[tuple[str, int | str], ...]
+"""Facts that a person gave because no file states them, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """A checkpoint to look at. `opening` counts openings, so that a path opened again is read again.
 
-    `assume` answers what its files do not say, for example (("n_heads", 4),). A bundled sample is not a recent file.
+    `assume` answers what its files do not say, for example (("n_heads", 4),) or, of an adapter, (("base", path),).
+    A bundled sample is not a recent file.
     """
 
     path: Path
     opening: int = 0
     is_sample: bool = False
-    assume: tuple[tuple[str, int], ...] = ()
+    assume: Assumed = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +168,7 @@ class AppState:
     position_curves: tuple[int, ...] = ()
     """Dimensions of the positional encoding drawn as curves; empty: a few, evenly spread."""
     position_length: int = 128
+    tensors: TensorChoice = field(default_factory=TensorChoice)
 
     model: OpenedModel | None = None
     tokens: Tokens | None = None

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from explorer.state.app_state import (
     AppState,
+    Assumed,
     Cell,
     InputText,
     LayoutName,
@@ -28,7 +29,12 @@ _THUMBNAIL_STEP, _LARGEST_THUMBNAIL = 8, 256
 
 
 def open_source(
-    path: Path, *, inputs: InputText | None = None, selection: Selection | None = None, is_sample: bool = False
+    path: Path,
+    *,
+    inputs: InputText | None = None,
+    selection: Selection | None = None,
+    is_sample: bool = False,
+    assume: Assumed = (),
 ) -> Move:
     """Look at another checkpoint, or at the same one as it is now on disk. The text stays unless another is given."""
 
@@ -37,7 +43,7 @@ def open_source(
         kept = replace(state.inputs, pair="", target="")
         return replace(
             state,
-            source=Source(path=path, opening=opening, is_sample=is_sample),
+            source=Source(path=path, opening=opening, is_sample=is_sample, assume=assume),
             inputs=inputs or kept,
             selection=selection or Selection(),
             hover=None,

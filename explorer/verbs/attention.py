@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from core_model.cancel import CancelToken
-from core_model.errors import TraceError
+from core_model.errors import TokenizerError, TraceError
 from explorer.figures.files import DATA_FORMATS, format_of
 from explorer.figures.queries import TableQuery
 from explorer.figures.spec import FigureOptions, FigureSpec, Provenance
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Write the attention of one head over a text."
     parser.epilog = _EPILOG
     parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")
+    parser.add_argument("--base", type=Path, metavar="FOLDER", help="the model that a LoRA adapter belongs to")
     given = parser.add_argument_group("what the model reads")
     given.add_argument("--text", required=True, help="the text; '-' reads it from standard input")
     given.add_argument("--pair", default="", help="second text of a pair (BERT)")
@@ -81,9 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
         labels=not arguments.no_labels,
         caption=not arguments.no_caption,
     )
-    text = sys.stdin.read() if arguments.text == "-" else arguments.text
+    text = _standard_input() if arguments.text == "-" else arguments.text
     inputs = InputText(text=text, pair=arguments.pair, target=arguments.target)
-    trace = TraceQuery(source=Source(path=arguments.path), inputs=inputs)
+    assume = (("base", str(arguments.base)),) if arguments.base else ()
+    trace = TraceQuery(source=Source(path=arguments.path, assume=assume), inputs=inputs)
     with ProgressLine("attention") as line:
         engine = Engine()
         try:
@@ -100,6 +102,19 @@ def run(arguments: argparse.Namespace) -> int:
             engine.close()
     print(f"{arguments.out}: {source.site_label}, layer {source.layer}, head {source.head}")
     return 0
+
+
+def _standard_input() -> str:
+    """All of it. Raises TokenizerError where it is no text."""
+    if sys.stdin is None:
+        raise TokenizerError("Standard input is closed: give the text itself after --text, or pipe it in.")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TokenizerError(
+            f"Standard input is not UTF-8 text (byte {error.object[error.start]:#04x} at offset {error.start}): "
+            "save it as UTF-8."
+        ) from error
 
 
 def _provenance(opened: OpenedModel, arguments: argparse.Namespace, inputs: InputText) -> Provenance:

@@ -30,13 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Say what a checkpoint is: family, sizes, attention sites, missing tensors, warnings."
     parser.epilog = _EPILOG
     parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")
+    parser.add_argument("--base", type=Path, metavar="FOLDER", help="the model that a LoRA adapter belongs to")
     parser.add_argument("--json", action="store_true", help="print one JSON object, every tensor included")
     parser.add_argument("--health", action="store_true", help="read all weights and say what is wrong with them")
     parser.add_argument("--tensors", action="store_true", help="list every tensor in the text too")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    checkpoint = open_checkpoint(arguments.path)
+    checkpoint = open_checkpoint(arguments.path, assume={"base": arguments.base} if arguments.base else None)
     try:
         if arguments.health:
             with ProgressLine("checking") as progress:

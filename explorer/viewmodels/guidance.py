@@ -12,6 +12,9 @@ Guidance: TypeAlias = tuple[str, str]
 """A sentence, and the key of the command that does it; no command where it is empty."""
 GuidanceFunction: TypeAlias = Callable[[AppState], Guidance]
 
+_GIVING = {"base": "give_base", "n_heads": "give_heads"}
+"""The command that asks for a fact which no file states."""
+
 
 def first_steps(state: AppState) -> Guidance:
     """Open something, then type something."""
@@ -29,6 +32,11 @@ def model_first(state: AppState) -> Guidance:
     return "Open a model to see how it knows the order of its tokens.", "open_folder"
 
 
+def open_first(state: AppState) -> Guidance:
+    """Open something, whether it is a model or not."""
+    return "Open a checkpoint to see what it stores.", "open_folder"
+
+
 def no_guidance(state: AppState) -> Guidance:
     """For panels beside one that guides."""
     return "", ""
@@ -39,4 +47,5 @@ def obstacle(state: AppState) -> Problem | None:
     model = state.current_model
     if model is None or model.info.refusal is None:
         return None
-    return Problem(what=f"{model.info.name} has no attention to show", message=model.info.refusal, remedy="open_folder")
+    remedy = next((_GIVING[fact] for fact in model.info.needs if fact in _GIVING), "open_folder")
+    return Problem(what=f"{model.info.name} has no attention to show", message=model.info.refusal, remedy=remedy)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
 from explorer.actions.commands import command
+from explorer.actions.file_commands import cached_commands
+from explorer.viewmodels.guidance import obstacle
 from explorer.viewmodels.model_card import health
+from tests.core_model.checkpoint import tiny
 from tests.e2e.conftest import Launch, wait_until_idle
 
 
@@ -32,3 +37,62 @@ def test_a_healthy_model_is_said_to_be(launch: Launch, qtbot: QtBot, model_folde
     state = explorer.store.state
     assert state.notices[-1].severity == "info" and "nothing to remark" in state.notices[-1].text
     assert state.model is not None and health(state.model.info)[0] == "ok"
+
+
+def test_an_adapter_without_its_base_asks_for_it_and_runs_with_it(
+    launch: Launch, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    base = tiny.write(tmp_path / "base")
+    folder = tmp_path / "elsewhere" / "adapter"
+    folder.mkdir(parents=True)
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "base_model_name_or_path": "a/model"}))
+    names = {"A": (2, tiny.D_MODEL), "B": (4 * tiny.D_MODEL, 2)}
+    pair = {f"base_model.model.model.x.lora_{name}.weight": np.ones(size, np.float32) for name, size in names.items()}
+    save_file(pair, folder / "adapter_model.safetensors")
+    explorer = launch(folder)
+    assert not command("give_heads").is_enabled(explorer.window.desk)
+    assert command("give_base").is_enabled(explorer.window.desk)
+    problem = obstacle(explorer.store.state)
+    assert problem is not None and problem.remedy == "give_base" and "a/model" in problem.message
+    monkeypatch.setattr(explorer.window, "ask_for_folder", lambda title: base)
+    command("give_base").run(explorer.window.desk)
+    wait_until_idle(qtbot, explorer)
+    told = obstacle(explorer.store.state)  # another model's adapter: it is said which weight is not there
+    assert told is not None and "changes model.x, which base has not" in told.message
+
+    names = {name.replace("model.x", "transformer.h.0.mlp.c_fc"): tensor for name, tensor in pair.items()}
+    save_file({name: tensor for name, tensor in names.items()}, folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text(json.dumps({"fan_in_fan_out": True}))
+    command("reopen").run(explorer.window.desk)
+    wait_until_idle(qtbot, explorer)
+    assert explorer.store.state.model is not None
+    assert explorer.store.state.model.info.refusal is None
+    assert explorer.store.state.model.info.name == "base + adapter"
+
+
+def test_the_number_of_heads_that_no_file_states_is_asked_for(
+    launch: Launch, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tiny.write(tmp_path) / "config.json").unlink()
+    explorer = launch(tmp_path, "3 1 4")
+    assert command("give_heads").is_enabled(explorer.window.desk)
+    monkeypatch.setattr(explorer.window, "ask_for_number", lambda title, label: 4)
+    command("give_heads").run(explorer.window.desk)
+    wait_until_idle(qtbot, explorer)
+    model = explorer.store.state.model
+    assert model is not None and model.info.sites[0].n_heads == 4
+
+
+def test_models_of_the_hugging_face_cache_are_in_the_file_menu(
+    launch: Launch, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    tiny.write(tmp_path / "models--someone--tiny" / "snapshots" / "abc")
+    (tmp_path / "models--someone--void" / "snapshots").mkdir(parents=True)
+    explorer = launch()
+    whole, void = cached_commands(explorer.window.desk)
+    assert not void.is_enabled(explorer.window.desk) and "without a snapshot" in void.tooltip
+    whole.run(explorer.window.desk)
+    wait_until_idle(qtbot, explorer)
+    assert explorer.store.state.model is not None and explorer.store.state.model.info.name == "someone/tiny"

@@ -107,7 +107,7 @@ def test_logits_are_those_of_the_library_with_the_merged_weights(tmp_path: Path)
     """Several modules of a llama with grouped queries; the library gets W + s B A computed here."""
     import torch
 
-    sizes = {"hidden_size": 48, "num_hidden_layers": 2, "intermediate_size": 96, "vocab_size": 90}
+    sizes: dict[str, Any] = {"hidden_size": 48, "num_hidden_layers": 2, "intermediate_size": 96, "vocab_size": 90}
     model = seeded(LlamaForCausalLM(LlamaConfig(**sizes, num_attention_heads=6, num_key_value_heads=2)))
     base = saved(model, tmp_path / "base")
     tensors: Tensors = {}
@@ -120,6 +120,7 @@ def test_logits_are_those_of_the_library_with_the_merged_weights(tmp_path: Path)
     expected = logits_of(reference(model))
     with open_checkpoint(adapter(tmp_path / "adapter", tensors), assume={"base": base}) as checkpoint:
         trace = run_trace(checkpoint.load_model(), Inputs(ids=IDS))
+    assert trace.logits is not None
     np.testing.assert_allclose(trace.logits, expected, atol=2e-3, rtol=1e-4)
 
 
@@ -262,7 +263,7 @@ def test_files_are_released_on_closing(tmp_path: Path) -> None:
     folder, _ = gpt2_adapter(tmp_path / "adapter")
     with open_checkpoint(folder, assume={"base": base}) as checkpoint:
         files = checkpoint._store._files
-        factors = files[-1]._factors
+        factors = vars(files[-1])["_factors"]
     assert all(file._file.closed for file in (*files, factors))
 
 
@@ -290,4 +291,5 @@ def test_gpt2_as_the_library_saves_it_agrees_with_the_merged_weights(tmp_path: P
     folder = adapter(tmp_path / "adapter", tensors, fan_in_fan_out=True)
     with open_checkpoint(folder, assume={"base": base}) as checkpoint:
         trace = run_trace(checkpoint.load_model(), Inputs(ids=IDS))
+    assert trace.logits is not None
     np.testing.assert_allclose(trace.logits, logits_of(reference(model)), atol=2e-3, rtol=1e-4)

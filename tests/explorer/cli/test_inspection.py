@@ -73,3 +73,14 @@ def test_health_reads_the_values_and_says_what_is_wrong(cli: Cli, tmp_path):
     assert "NaN" not in cli("inspect", tmp_path).out
     assert "1 tensor with NaN" in cli("inspect", tmp_path, "--health").out
     assert "NaN" in " ".join(json.loads(cli("inspect", tmp_path, "--health", "--json").out)["warnings"])
+
+
+def test_an_adapter_is_shown_with_the_base_that_is_given(cli: Cli, tmp_path):
+    from tests.core_model.checkpoint import tiny
+    from tests.core_model.checkpoint.test_adapter import gpt2_adapter
+
+    base = tiny.write(tmp_path / "elsewhere" / "model")
+    folder, _ = gpt2_adapter(tmp_path / "adapter")
+    assert "not offered" in cli("inspect", folder).out
+    out = cli("inspect", folder, "--base", base).out
+    assert "model + adapter" in out and "merged into 1 weight" in out and "not offered" not in out
