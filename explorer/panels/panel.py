@@ -43,6 +43,9 @@ class Panel(QWidget):
     def zoom(self, step: int) -> None:
         """Show the picture closer (1), from further away (-1), or all of it (0)."""
 
+    def adopt(self, panel: Panel, place: QWidget) -> None:
+        """Give room to a panel that stands inside this one, in the place that shows its states."""
+
     def controls(self) -> Sequence[QWidget]:
         """The few controls of its title row, in reading order."""
         return ()
@@ -55,7 +58,8 @@ class PanelSpec:
     `query` asks what the panel shows and `view(result, state)` turns the answer into its picture; both pure. A panel
     without a query shows the state alone. `detail` asks for a part to lay over the picture, and
     `detail_view(result, picture, state)` turns it into one like the picture. `guidance(state)` says what to do when
-    there is nothing to ask. In `layouts` it is open at first, a tab of the panel `beside`.
+    there is nothing to ask. In `layouts` it is open at first, a tab of the panel `beside`; or it stands `inside` a
+    panel, which adopts it.
     """
 
     key: str
@@ -69,6 +73,7 @@ class PanelSpec:
     detail: QueryFunction | None = None
     detail_view: Callable[[Any, Any, AppState], Any] | None = None
     beside: str = ""
+    inside: str = ""
     shortcut: str = ""
     tooltip: str = ""
     guidance: GuidanceFunction = no_guidance

@@ -15,6 +15,9 @@ from explorer.panels.panel import PanelSpec, as_it_is
 from explorer.panels.positions import PositionsPanel
 from explorer.panels.progress import ProgressPanel
 from explorer.panels.schedule import SchedulePanel
+from explorer.panels.spectrum import SpectrumPanel
+from explorer.panels.tensor import TensorPanel
+from explorer.panels.tensors import TensorsPanel
 from explorer.panels.tokens import TokensPanel
 from explorer.panels.train import TrainPanel
 from explorer.state.queries import (
@@ -26,12 +29,15 @@ from explorer.state.queries import (
     positions_query,
     training_options_query,
 )
+from explorer.state.tensor_queries import spectrum_query, tensor_list_query, tensor_part_query, tensor_query
 from explorer.viewmodels.attention import matrix_picture, matrix_tile
-from explorer.viewmodels.guidance import first_steps, model_first
+from explorer.viewmodels.guidance import first_steps, model_first, open_first
 from explorer.viewmodels.heads import heads_picture
 from explorer.viewmodels.inspector import inspector_sheet
 from explorer.viewmodels.model_card import model_card
 from explorer.viewmodels.positions import positions_picture
+from explorer.viewmodels.tensor_list import tensor_table
+from explorer.viewmodels.tensor_picture import spectrum_picture, tensor_part, tensor_picture
 
 PANELS: tuple[PanelSpec, ...] = (
     PanelSpec(
@@ -71,6 +77,44 @@ PANELS: tuple[PanelSpec, ...] = (
         view=positions_picture,
         tooltip="How the open model knows the order of its tokens.",
         guidance=model_first,
+    ),
+    PanelSpec(
+        key="tensors",
+        title="Tensors",
+        icon="table",
+        area="centre",
+        layouts=("explore",),
+        factory=TensorsPanel,
+        query=tensor_list_query,
+        view=tensor_table,
+        tooltip="Everything the checkpoint stores, and the weights of each head.",
+        guidance=open_first,
+    ),
+    PanelSpec(
+        key="tensor",
+        title="Tensor",
+        icon="table",
+        area="centre",
+        layouts=(),
+        inside="tensors",
+        factory=TensorPanel,
+        query=tensor_query,
+        view=tensor_picture,
+        detail=tensor_part_query,
+        detail_view=tensor_part,
+        tooltip="The numbers of the tensor chosen in the list.",
+    ),
+    PanelSpec(
+        key="spectrum",
+        title="Singular values",
+        icon="curve",
+        area="centre",
+        layouts=(),
+        inside="tensor",
+        factory=SpectrumPanel,
+        query=spectrum_query,
+        view=spectrum_picture,
+        tooltip="The singular values of the tensor chosen in the list.",
     ),
     PanelSpec(
         key="progress",

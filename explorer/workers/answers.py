@@ -24,8 +24,10 @@ from explorer.state.queries import (
     TraceQuery,
     TrainingOptionsQuery,
 )
+from explorer.state.tensor_queries import SpectrumQuery, TensorListQuery, TensorPartQuery, TensorQuery
 from explorer.workers.errands import answer_health
 from explorer.workers.exports import answer_figure, answer_preview, answer_table
+from explorer.workers.tensors import answer_spectrum, answer_tensor, answer_tensor_list, answer_tensor_part
 
 if TYPE_CHECKING:
     from core_model.tokenize import Encoding
@@ -128,6 +130,10 @@ ANSWERS: dict[type[AnyQuery], AnswerFunction] = {
     InspectorQuery: _inspector,
     PositionsQuery: _positions,
     TrainingOptionsQuery: _training_options,
+    TensorListQuery: answer_tensor_list,
+    TensorQuery: answer_tensor,
+    TensorPartQuery: answer_tensor_part,
+    SpectrumQuery: answer_spectrum,
     PreviewQuery: answer_preview,
     FigureQuery: answer_figure,
     TableQuery: answer_table,

@@ -1,0 +1,156 @@
+"""The tree of stored tensors: one model over a table, no widget and no item a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtWidgets import QHeaderView, QTreeView, QWidget
+
+from explorer.theme.metrics import SPACE_3
+from explorer.viewmodels.tensor_list import COLUMNS, Column, TensorGroup, TensorTable
+
+_Index = QModelIndex | QPersistentModelIndex
+_GROUP = 0
+"""Internal number of a group; a row has that of its group, counted from 1."""
+_WIDTHS = {"name": 208, "shape": 88, "dtype": 72, "size": 72, "role": 160, "file": 140}
+_OPEN_UP_TO = 60
+"""Rows that are shown with all their groups open."""
+
+
+class TensorTreeModel(QAbstractItemModel):
+    """Groups with their rows below them; a group without a title is left out, and its rows stand alone."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._table = TensorTable(rows=())
+        self._groups: tuple[TensorGroup, ...] = ()
+        self._is_flat = False
+
+    def set_rows(self, table: TensorTable, groups: Sequence[TensorGroup]) -> None:
+        """Show these."""
+        self.beginResetModel()
+        self._table, self._groups = table, tuple(groups)
+        self._is_flat = len(groups) == 1 and not groups[0].title
+        self.endResetModel()
+
+    def name_at(self, index: _Index) -> str | None:
+        """The tensor of a row; None for a group."""
+        row = self._row_number(index) if index.isValid() else None
+        return None if row is None else self._table.rows[row].name
+
+    def index_of(self, name: str) -> QModelIndex:
+        """The row of a tensor, invalid where it is not shown."""
+        for number, group in enumerate(self._groups):
+            for place, row in enumerate(group.rows):
+                if self._table.rows[row].name == name:
+                    return self.createIndex(place, 0, number + 1)
+        return QModelIndex()
+
+    # -- what Qt asks for ----------------------------------------------------------------------------------------------
+
+    def index(self, row: int, column: int, parent: _Index = QModelIndex()) -> QModelIndex:  # noqa: B008
+        if not self.hasIndex(row, column, parent):
+            return QModelIndex()
+        if parent.isValid():
+            return self.createIndex(row, column, parent.row() + 1)
+        return self.createIndex(row, column, 1 if self._is_flat else _GROUP)
+
+    def parent(self, child: _Index = QModelIndex()) -> QModelIndex:  # pyright: ignore[reportIncompatibleMethodOverride]  # noqa: B008
+        number = child.internalId() if child.isValid() else _GROUP
+        return QModelIndex() if number == _GROUP or self._is_flat else self.createIndex(number - 1, 0, _GROUP)
+
+    def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
+        if not parent.isValid():
+            return len(self._groups[0].rows) if self._is_flat else len(self._groups)
+        is_group = parent.internalId() == _GROUP and parent.column() == 0
+        return len(self._groups[parent.row()].rows) if is_group else 0
+
+    def columnCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
+        return len(COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        is_title = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
+        return COLUMNS[section][1] if is_title else None
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return None
+        column: Column = COLUMNS[index.column()][0]
+        number = self._row_number(index)
+        if number is None:
+            return self._group_text(self._groups[index.row()], column)
+        row = self._table.rows[number]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return f"{row.name}\n{row.site}".rstrip()
+        return row.name.removeprefix(self._group_of(index).prefix) if column == "name" else row.text(column)
+
+    def _group_text(self, group: TensorGroup, column: Column) -> str:
+        return f"{group.title} ({len(group.rows)})" if column == "name" else ""
+
+    def _row_number(self, index: _Index) -> int | None:
+        """The row of the table; None for a group."""
+        number = index.internalId()
+        return None if number == _GROUP else self._group_of(index).rows[index.row()]
+
+    def _group_of(self, index: _Index) -> TensorGroup:
+        """The group that a row belongs to."""
+        return self._groups[index.internalId() - 1]
+
+
+class TensorTree(QTreeView):
+    """Tells which tensor the person goes to, by mouse or keys, and which column is to sort."""
+
+    tensor_picked = Signal(str)
+    sort_picked = Signal(object, bool)
+    """(Column, whether falling)"""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = TensorTreeModel(self)
+        self.setModel(self._model)
+        self.setUniformRowHeights(True)
+        self.setIndentation(SPACE_3)
+        self.setTextElideMode(Qt.TextElideMode.ElideLeft)
+        self.setFrameShape(QTreeView.Shape.NoFrame)
+        header = self.header()
+        header.setSectionsClickable(True)
+        header.setSortIndicatorShown(True)
+        header.setSortIndicator(0, Qt.SortOrder.AscendingOrder)
+        header.setStretchLastSection(True)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        for number, (column, _) in enumerate(COLUMNS):
+            self.setColumnWidth(number, _WIDTHS[column])
+        header.sortIndicatorChanged.connect(self._on_header_sort_indicator_changed)
+        self.selectionModel().currentChanged.connect(self._on_current_changed)
+
+    def set_rows(self, table: TensorTable, groups: Sequence[TensorGroup], current: str | None) -> None:
+        """Show these, the tensor of that name marked and in view."""
+        self._model.set_rows(table, groups)
+        if sum(len(group.rows) for group in groups) <= _OPEN_UP_TO:
+            self.expandAll()
+        self.show_current(current)
+
+    def show_current(self, name: str | None) -> None:
+        """Mark a tensor; emits nothing."""
+        if name is None or name == self._model.name_at(self.currentIndex()):
+            return
+        index = self._model.index_of(name)
+        if not index.isValid():
+            return
+        self.selectionModel().blockSignals(True)
+        self.setCurrentIndex(index)
+        self.selectionModel().blockSignals(False)
+        if self.isVisible():
+            self.scrollTo(index)
+        self.viewport().update()
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_current_changed(self, current: QModelIndex, previous: QModelIndex) -> None:
+        if (name := self._model.name_at(current)) is not None:
+            self.tensor_picked.emit(name)
+
+    @Slot(int, Qt.SortOrder)
+    def _on_header_sort_indicator_changed(self, section: int, order: Qt.SortOrder) -> None:
+        self.sort_picked.emit(COLUMNS[section][0], order == Qt.SortOrder.DescendingOrder)
