@@ -18,6 +18,7 @@ from core_model.training.architecture import model_config
 from core_model.training.control import TrainControl
 from core_model.training.data import IGNORED, TrainingData
 from core_model.training.events import TrainEvent
+from core_model.training.memory import require_memory
 from core_model.training.precision import MixedPrecision, NotFiniteError, Update
 from core_model.training.settings import TrainingSettings
 from core_model.training.tasks import TASKS
@@ -38,6 +39,7 @@ class Training:
         self.settings = settings
         self.data = data or TASKS[settings.task].make_data(settings.length, settings.seed, settings.text)
         self._device = resolve_device(settings.device)
+        self._threads = ThreadTrial(settings.threads, self._device)
         self._precision = MixedPrecision(settings.precision, self._device)
         config = model_config(
             settings,
@@ -45,11 +47,11 @@ class Training:
             max_length=self.data.max_length,
             special=self.data.special,
         )
+        require_memory(settings, config, self.data.max_length, self._device)
         self.model = Transformer(config)
         initialize(self.model, settings.initialization, torch.Generator().manual_seed(settings.seed))
         self.model.to(self._device)
         self._optimizer = _adamw(self.model, settings)
-        self._threads = ThreadTrial(settings.threads, self._device)
         self._held_out = to_device(self.data.held_out, self._device)
 
     @property

@@ -147,8 +147,8 @@ class Run:
     def _require_room(self) -> None:
         """Refuse to start where the run cannot be saved: old and new weights stand side by side for a moment."""
         existing = next(parent for parent in (self.folder, *self.folder.absolute().parents) if parent.exists())
-        if not os.access(existing, os.W_OK):
-            raise TrainingError(f"{existing} may not be written: choose another folder for the run.")
+        if not existing.is_dir() or not os.access(existing, os.W_OK):
+            raise TrainingError(f"Nothing can be written into {existing}: choose another folder for the run.")
         needed = 2 * sum(parameter.nbytes for parameter in self.training.model.parameters()) + _SPARE_BYTES
         free = shutil.disk_usage(existing).free
         if free < needed:

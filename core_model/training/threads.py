@@ -6,6 +6,8 @@ import os
 
 import torch
 
+from core_model.errors import ConfigError
+
 UPDATES_EACH = 3
 """Updates timed with each candidate; the fastest counts, so that a hiccup decides nothing."""
 WORTH_MORE_THREADS = 1.25
@@ -16,7 +18,12 @@ class ThreadTrial:
     """Sets torch's number of threads before each update until all candidates were timed; then the best stays."""
 
     def __init__(self, fixed: int | None, device: torch.device) -> None:
-        """`fixed` is used where given. On a GPU threads hardly matter, so there they stay as they are."""
+        """`fixed` is used where given; ConfigError when there are fewer cores: torch crashes on far too many threads.
+
+        On a GPU threads hardly matter, so there they stay as they are.
+        """
+        if fixed and fixed > _n_cores():
+            raise ConfigError(f"threads is {fixed}: this machine has {_n_cores()} cores, so choose no more")
         self._waiting = [] if fixed or device.type != "cpu" else _candidates() * UPDATES_EACH
         self._fastest: dict[int, float] = {}
         self._current = fixed or torch.get_num_threads()
@@ -45,5 +52,9 @@ class ThreadTrial:
 
 def _candidates() -> list[int]:
     """1, 2, 4, ... threads, up to one a core."""
-    n_cores = os.cpu_count() or 1
+    n_cores = _n_cores()
     return [2**power for power in range(n_cores.bit_length()) if 2**power <= n_cores]
+
+
+def _n_cores() -> int:
+    return os.cpu_count() or 1

@@ -164,8 +164,14 @@ def test_a_disk_without_room_is_refused_before_training(tmp_path, monkeypatch):
 
 def test_a_folder_that_may_not_be_written_is_refused_before_training(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
-    with pytest.raises(TrainingError, match="may not be written: choose another folder"):
+    with pytest.raises(TrainingError, match=r"Nothing can be written into .*: choose another folder"):
         Run(SMALL, tmp_path / "new" / "run")
+
+
+def test_a_folder_under_a_file_is_refused_before_training(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(TrainingError, match=r"Nothing can be written into .*notes\.txt"):
+        Run(SMALL, tmp_path / "notes.txt" / "run")
 
 
 def test_what_a_person_puts_into_the_run_stays_there(tmp_path):
