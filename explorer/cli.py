@@ -7,6 +7,7 @@ act on is one line on stderr and exit status 2; a bug shows its traceback, statu
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import io
 import os
@@ -18,6 +19,7 @@ from typing import NoReturn
 from core_model.errors import CoreError
 
 PROGRAM = "transformer-explorer"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 SUCCESS, BUG, USAGE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
 
@@ -33,6 +35,7 @@ VERBS = {
     "open": Verb(module="explorer.verbs.window", summary="show a checkpoint in the window"),
     "inspect": Verb(module="explorer.verbs.inspection", summary="say what a checkpoint is"),
     "attention": Verb(module="explorer.verbs.attention", summary="write one head's attention as a figure or numbers"),
+    "convert": Verb(module="explorer.verbs.conversion", summary="write a checkpoint as a Hugging Face folder"),
     "train": Verb(module="explorer.verbs.training", summary="train a small transformer"),
     "screenshot": Verb(module="explorer.verbs.screenshot", summary="draw the window into a PNG, without a display"),
 }
@@ -53,6 +56,7 @@ class UsageError(CoreError):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    _replace_closed_streams()
     _accept_any_text()
     try:
         status = _run(argv)
@@ -66,8 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at exit
+        _discard_output()
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        print(f"{PROGRAM}: The output cannot be written: {error.strerror}.", file=sys.stderr)
+        _discard_output()
+        return USAGE
     except Exception:
         import traceback
 
@@ -134,6 +144,18 @@ def _version() -> str:
 
         project = Path(__file__).resolve().parents[1] / "pyproject.toml"
         return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"]
+
+
+def _replace_closed_streams() -> None:
+    """Python has None where a stream was closed before it started; the next file opened would take its number."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+
+
+def _discard_output() -> None:
+    """Or Python complains when it flushes at exit what nobody takes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _accept_any_text() -> None:

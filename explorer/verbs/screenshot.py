@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from pathlib import Path
@@ -73,6 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ExportError(f"{arguments.out.name!r} must end in .png")
     if not 0.5 <= arguments.scale <= 4:
         raise ExportError(f"The scale is {arguments.scale:g}: choose from 0.5 to 4.")
+    if not 0 < arguments.patience < math.inf:
+        raise ScreenshotError(f"The patience is {arguments.patience:g} s: choose more than 0.")
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     os.environ["QT_SCALE_FACTOR"] = f"{arguments.scale:g}"
     from explorer.app import build, make_application  # Qt, after the environment is set
@@ -121,6 +124,11 @@ def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | N
     window = explorer.window
     window.resize(*arguments.size)
     window.show()
+    width, height = window.width(), window.height()
+    if (width, height) != arguments.size:
+        raise ScreenshotError(
+            "The window cannot be {}x{}: choose a --size of {}x{}.".format(*arguments.size, width, height)
+        )
     if spec:
         window.show_panel(spec.key)
     if arguments.path is None:

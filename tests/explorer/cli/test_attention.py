@@ -99,11 +99,18 @@ def test_cross_attention_reads_the_target_and_says_which_side_is_which(cli: Cli,
 
 
 def test_a_text_is_read_from_standard_input(cli: Cli, decoder, tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("abc"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"abc")))
     done = cli("attention", decoder, "--text", "-", "--layer", 0, "--head", 0, "--out", tmp_path / "a.npz")
     assert done.status == 0, done.err
     with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:
         assert "".join(archive["key_tokens"]) == "abc"
+
+
+def test_input_that_is_no_text_is_named_by_its_first_wrong_byte(cli: Cli, decoder, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"abc\xff")))
+    done = cli("attention", decoder, "--text", "-", "--layer", 0, "--head", 0, "--out", tmp_path / "a.npz")
+    assert done.status == 2
+    assert "Standard input is not UTF-8 text (byte 0xff at offset 3)" in done.err
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -10,7 +11,7 @@ import pytest
 from core_model.errors import CoreError
 from explorer import cli as command_line
 from explorer.cli import VERBS, make_parser
-from tests.explorer.cli.conftest import ROOT, Cli, Done
+from tests.explorer.cli.conftest import ENTRY, ROOT, Cli, Done
 
 
 @pytest.fixture
@@ -105,6 +106,29 @@ def test_a_reader_that_goes_away_is_no_error(process):
     assert done.wait(60) in (0, 141)
     assert done.stderr.read() == ""
     done.stderr.close()
+
+
+def shell(streams: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a command with its streams redirected as a shell does it."""
+    command = shlex.join([sys.executable, "-c", ENTRY, *map(str, arguments)])
+    return subprocess.run(f"{command} {streams}", shell=True, capture_output=True, text=True, cwd=ROOT, timeout=60)
+
+
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_no_fault(decoder, streams):
+    done = shell(streams, "inspect", decoder)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_output_that_nothing_can_take_is_said(decoder):
+    done = shell(">/dev/full", "inspect", decoder)
+    said = "transformer-explorer: The output cannot be written: No space left on device.\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
+def test_closed_standard_input_is_said(decoder, tmp_path):
+    done = shell("<&-", "attention", decoder, "--text", "-", "--layer", 0, "--head", 0, "--out", tmp_path / "a.npz")
+    assert done.returncode == 2 and "Standard input is closed" in done.stderr
 
 
 def test_text_that_the_terminal_cannot_show_is_spelled(process, decoder):

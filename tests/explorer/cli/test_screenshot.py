@@ -46,6 +46,8 @@ def test_dark_is_dark_and_nothing_is_remembered(screenshot, decoder, tmp_path, u
         (("--panel", "ghost"), "There is no panel 'ghost': choose one of attention, "),
         (("--open", "/none"), "none"),
         (("--scale", 9), "The scale is 9: choose from 0.5 to 4."),
+        (("--size", "1x1"), "The window cannot be 1x1: choose a --size of 900x600"),
+        (("--patience", "nan"), "The patience is nan s: choose more than 0."),
     ],
 )
 def test_what_cannot_be_shown_is_one_line_and_no_picture(screenshot, decoder, tmp_path, arguments, message):
