@@ -9,19 +9,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from core_model.checkpoint import open_checkpoint
+from core_model.checkpoint import Checkpoint, open_checkpoint
 from core_model.results import ModelInfo, TensorInfo
 from explorer.verbs.progress import ProgressLine
+from explorer.verbs.tensor_report import histogram_rows, read_statistics, tensor_rows, tensor_values
 from explorer.viewmodels.sizes import bytes_text
 
 _EPILOG = """\
 The text lists facts with their origin: stated by the checkpoint's config, inferred from shapes and names, or unknown.
 The JSON has one object with the keys of the text and "tensors", one entry a stored tensor. No weights are read but
 with --health, which looks at every value for NaN, Inf, rows of zeros and signs that nobody trained them: "warnings"
-then says what was found.
+then says what was found; and with --tensor, which tells of it alone: range, mean, spread (std), norm, zeros and
+histogram ("counts" between "edges") of its finite numbers.
 
 examples:
   transformer-explorer inspect ./gpt2
+  transformer-explorer inspect ./gpt2 --tensor wte.weight
   transformer-explorer inspect ./gpt2 --json | jq '.tensors[] | select(.site == null) | .name'
 """
 
@@ -33,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base", type=Path, metavar="FOLDER", help="the model that a LoRA adapter belongs to")
     parser.add_argument("--json", action="store_true", help="print one JSON object, every tensor included")
     parser.add_argument("--health", action="store_true", help="read all weights and say what is wrong with them")
+    parser.add_argument("--tensor", metavar="NAME", help="read one tensor and say what is in it")
     parser.add_argument("--tensors", action="store_true", help="list every tensor in the text too")
 
 
@@ -42,13 +46,25 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.health:
             with ProgressLine("checking") as progress:
                 checkpoint.check_health(progress=progress.update)
-        if arguments.json:
+        if arguments.tensor is not None:
+            _print_tensor(checkpoint, arguments.tensor, as_json=arguments.json)
+        elif arguments.json:
             print(json.dumps(report(checkpoint.info, checkpoint.tensors), indent=2))
         else:
             print("\n".join(lines(checkpoint.info, checkpoint.tensors, all_tensors=arguments.tensors)))
     finally:
         checkpoint.close()
     return 0
+
+
+def _print_tensor(checkpoint: Checkpoint, name: str, *, as_json: bool) -> None:
+    numbers = read_statistics(checkpoint, name)
+    info = checkpoint.tensors[name]
+    if as_json:
+        print(json.dumps(_plain(tensor_values(info, numbers)), indent=2))
+        return
+    found = [name, *_table(tensor_rows(info, numbers)), *_section("histogram", histogram_rows(numbers))]
+    print("\n".join(found))
 
 
 def report(info: ModelInfo, tensors: Mapping[str, TensorInfo]) -> dict[str, Any]:

@@ -3,10 +3,12 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from core_model.checkpoint import open_checkpoint
-from core_model.results import ModelInfo, TensorInfo
+from core_model.results import ModelInfo, TensorInfo, TensorStatistics
 from tests.explorer.cli.conftest import Cli
 
 
@@ -45,9 +47,6 @@ def test_what_cannot_be_opened_is_one_line(cli: Cli, tmp_path):
 
 
 def test_a_checkpoint_of_an_unknown_family_is_shown_with_the_reason_why_it_has_no_attention(cli: Cli, tmp_path):
-    import numpy as np
-    from safetensors.numpy import save_file
-
     save_file({"strange": np.zeros((2, 3), dtype=np.float32)}, tmp_path / "model.safetensors")
     done = cli("inspect", tmp_path)
     assert done.status == 0
@@ -56,9 +55,6 @@ def test_a_checkpoint_of_an_unknown_family_is_shown_with_the_reason_why_it_has_n
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
 def test_the_shape_of_a_tensor_is_written_out(cli: Cli, tmp_path, shape):
-    import numpy as np
-    from safetensors.numpy import save_file
-
     save_file({"strange": np.zeros(shape, dtype=np.float32)}, tmp_path / "model.safetensors")
     expected = {(): "one number", (3,): "3", (2, 3): "2 x 3"}[shape]
     (row,) = [line for line in cli("inspect", tmp_path, "--tensors").out.splitlines() if "strange" in line]
@@ -66,9 +62,6 @@ def test_the_shape_of_a_tensor_is_written_out(cli: Cli, tmp_path, shape):
 
 
 def test_health_reads_the_values_and_says_what_is_wrong(cli: Cli, tmp_path):
-    import numpy as np
-    from safetensors.numpy import save_file
-
     save_file({"strange": np.full((2, 3), np.nan, dtype=np.float32)}, tmp_path / "model.safetensors")
     assert "NaN" not in cli("inspect", tmp_path).out
     assert "1 tensor with NaN" in cli("inspect", tmp_path, "--health").out
@@ -84,3 +77,32 @@ def test_an_adapter_is_shown_with_the_base_that_is_given(cli: Cli, tmp_path):
     assert "not offered" in cli("inspect", folder).out
     out = cli("inspect", folder, "--base", base).out
     assert "model + adapter" in out and "merged into 1 weight" in out and "not offered" not in out
+
+
+TENSOR = "decoder.layers.1.attention.query.weight"
+
+
+def test_one_tensor_is_told_with_the_numbers_of_all_its_values(cli: Cli, decoder):
+    found = json.loads(cli("inspect", decoder, "--tensor", TENSOR, "--json").out)
+    assert list(found) == [field.name for record in (TensorInfo, TensorStatistics) for field in fields(record)]
+    with open_checkpoint(decoder) as checkpoint:
+        values = checkpoint.read_tensor(TENSOR).astype(np.float64)
+    assert (found["shape"], found["n_elements"], found["n_zero"]) == ([24, 24], 576, 0)
+    assert (found["minimum"], found["maximum"]) == (values.min(), values.max())
+    assert found["std"] == pytest.approx(values.std()) and found["mean"] == pytest.approx(values.mean())
+    assert found["norm"] == pytest.approx(np.linalg.norm(values)) and sum(found["counts"]) == 576
+    text = cli("inspect", decoder, "--tensor", TENSOR).out
+    assert text.startswith(f"{TENSOR}\n") and f"{values.max():.7g}" in text and "histogram" in text
+
+
+def test_a_tensor_without_a_finite_number_has_no_range(cli: Cli, tmp_path):
+    save_file({"broken": np.full(3, np.nan, dtype=np.float32)}, tmp_path / "model.safetensors")
+    found = json.loads(cli("inspect", tmp_path, "--tensor", "broken", "--json").out)
+    assert (found["n_nan"], found["minimum"], found["mean"], found["counts"]) == (3, None, None, [])
+    assert "histogram" not in cli("inspect", tmp_path, "--tensor", "broken").out
+
+
+def test_a_tensor_that_is_not_there_is_met_with_the_nearest_names(cli: Cli, decoder):
+    done = cli("inspect", decoder, "--tensor", "layers.1.attention.query")
+    assert done.status == 2 and done.err.count("\n") == 1
+    assert "There is no tensor 'layers.1.attention.query': did you mean" in done.err and TENSOR in done.err
