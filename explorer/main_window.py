@@ -108,6 +108,11 @@ class MainWindow(QMainWindow):
         name = QFileDialog.getExistingDirectory(self, title, self._start_folder())
         return Path(name) if name else None
 
+    def ask_for_new_folder(self, title: str) -> Path | None:
+        options = QFileDialog.Option.ShowDirsOnly | QFileDialog.Option.DontConfirmOverwrite
+        name, _ = QFileDialog.getSaveFileName(self, title, self._start_folder(), options=options)
+        return Path(name) if name else None
+
     def ask_for_number(self, title: str, label: str) -> int | None:
         number, is_given = QInputDialog.getInt(self, title, label, 1, 1)
         return number if is_given else None
@@ -212,10 +217,10 @@ class MainWindow(QMainWindow):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        path = next(Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile())
+        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
         event.acceptProposedAction()
         try:
-            self._store.apply(drop_move(path, self._store.state))
+            self._store.apply(drop_move(paths, self._store.state))
         except CoreError as error:
             self._store.settle(add_notice(Notice(severity="warning", text=str(error))))
 

@@ -102,18 +102,30 @@ def expressing_families(config: ModelConfig) -> tuple[Family, ...]:
     return tuple(found)
 
 
+def family_named(key: str) -> Family:
+    """The family of that key; ConfigError lists those there are."""
+    family = next((known for known in FAMILIES if known.key == key), None)
+    if family is None:
+        raise ConfigError(f"family is {key!r}: expected one of {', '.join(known.key for known in FAMILIES)}")
+    return family
+
+
+def check_new(folder: Path) -> None:
+    """Refuse a folder that holds something: nothing of someone else's is replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise CheckpointError(f"{file_name(folder)} is a file: choose a new folder", path=folder)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise CheckpointError(f"{file_name(folder)} is not empty: choose a new folder", path=folder)
+
+
 def save_as_family(folder: Path, model: Transformer, family_key: str, *, tokenizer_from: Path | None = None) -> None:
     """Write config.json, model.safetensors and the tokenizer files found in `tokenizer_from`.
 
     The folder must be new or empty: nothing of someone else's is replaced. ConfigError when the family cannot say the
     model; CheckpointError for a folder in use; OSError when the disk refuses.
     """
-    family = next((known for known in FAMILIES if known.key == family_key), None)
-    if family is None:
-        raise ConfigError(f"family is {family_key!r}: expected one of {', '.join(known.key for known in FAMILIES)}")
-    expression = express(model.config, family)
-    if folder.is_dir() and any(folder.iterdir()):
-        raise CheckpointError(f"{file_name(folder)} is not empty: choose a new folder", path=folder)
+    expression = express(model.config, family_named(family_key))
+    check_new(folder)
     state = model.state_dict()
     dtype = next(iter(state.values())).dtype
     with staged_folder(folder) as new:

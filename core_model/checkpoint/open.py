@@ -96,6 +96,11 @@ class Checkpoint:
         return self._tensors
 
     @property
+    def folder(self) -> Path:
+        """Where its config and its tokenizer lie."""
+        return self._location.folder
+
+    @property
     def config(self) -> ModelConfig | None:
         """The model's config; None when no known model was recognised."""
         return self._reading.config

@@ -8,7 +8,15 @@ from typing import get_args
 from explorer.actions.command import Command, MenuName
 from explorer.actions.desk import Desk
 from explorer.actions.edit_commands import EDIT_COMMANDS
-from explorer.actions.file_commands import FILE_COMMANDS, FROM_CACHE, cached_commands, recent_commands, sample_commands
+from explorer.actions.file_commands import (
+    FILE_COMMANDS,
+    FROM_CACHE,
+    SAVE_AS,
+    cached_commands,
+    recent_commands,
+    sample_commands,
+    save_as_commands,
+)
 from explorer.actions.help_commands import HELP_COMMANDS
 from explorer.actions.learn_commands import LEARN_COMMANDS
 from explorer.actions.model_commands import MODEL_COMMANDS, site_commands
@@ -30,6 +38,7 @@ CHANGING_COMMANDS: dict[tuple[str, str], Callable[[Desk], tuple[Command, ...]]] 
     ("File", "Open recent"): recent_commands,
     ("File", FROM_CACHE): cached_commands,
     ("File", "Samples"): sample_commands,
+    ("File", SAVE_AS): save_as_commands,
     ("Model", "Site"): site_commands,
 }
 """Submenus whose rows depend on the moment, by (menu, submenu)."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from PySide6.QtCore import QCoreApplication
+
 from core_model.checkpoint.hub_cache import CachedModel, cached_models
 from core_model.errors import CheckpointError
 from explorer.actions.command import Command
 from explorer.actions.desk import Desk
 from explorer.samples import Sample, bundled_samples
 from explorer.state.app_state import Notice
-from explorer.state.moves import add_notice, open_source
+from explorer.state.errands import Errand, SaveAsFamilyQuery
+from explorer.state.moves import Move, add_notice, open_source
 
-FROM_CACHE = "Open from cache"
+FROM_CACHE, SAVE_AS = "Open from cache", "Save as Hugging Face folder"
 
 
 def _open_file(desk: Desk) -> None:
@@ -78,6 +81,43 @@ def _open_sample(sample: Sample) -> Command:
     )
 
 
+def _save_as(key: str, label: str) -> Command:
+    return Command(
+        key=f"save_as:{key}",
+        title=label,
+        menu="File",
+        submenu=SAVE_AS,
+        group="open",
+        tooltip=f"Write the model as a {label} folder, which the transformers library opens.",
+        icon="export",
+        run=lambda desk: _save(desk, key),
+    )
+
+
+def _save(desk: Desk, family: str) -> None:
+    title = QCoreApplication.translate("Command", "A new folder for the model")
+    source, folder = desk.state.source, desk.window.ask_for_new_folder(title)
+    if source is not None and folder is not None:
+        query = SaveAsFamilyQuery(source=source, family=family, folder=folder)
+        desk.window.run_errand(Errand(query=query, learn=_saved))
+
+
+def _saved(folder: Path) -> Move:
+    text = QCoreApplication.translate("Command", "The model was saved in {folder}.")
+    return add_notice(Notice(severity="info", text=text.format(folder=folder)))
+
+
+_NO_FAMILY = Command(
+    key="save_as:none",
+    title="No family can express this model",
+    menu="File",
+    submenu=SAVE_AS,
+    group="open",
+    tooltip="No family of the transformers library has words for all of this model's config.",
+    run=lambda desk: None,
+    is_enabled=lambda desk: False,
+)
+
 FILE_COMMANDS = (
     Command(
         key="open_file",
@@ -125,6 +165,14 @@ FILE_COMMANDS = (
 def recent_commands(desk: Desk) -> tuple[Command, ...]:
     """One row a path that was opened before, newest first."""
     return tuple(_open_recent(path) for path in desk.state.recent)
+
+
+def save_as_commands(desk: Desk) -> tuple[Command, ...]:
+    """One row a family that can express the model that is open; a row that says so where none can."""
+    model = desk.state.current_model
+    if model is None:
+        return ()
+    return tuple(_save_as(*family) for family in model.families) or (_NO_FAMILY,)
 
 
 def cached_commands(desk: Desk) -> tuple[Command, ...]:

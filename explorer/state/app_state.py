@@ -62,6 +62,8 @@ class OpenedModel:
     takes_target: bool
     normalizers: str
     """What turns its scores into weights: "softmax", "relu", or both; empty where nothing does."""
+    families: tuple[tuple[str, str], ...] = ()
+    """Key and label of each family it can be saved as."""
 
     def site(self, key: str) -> SiteInfo | None:
         """The attention site of that name; None where the model has no such site."""

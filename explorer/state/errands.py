@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Generic
 
 from explorer.state.app_state import OpenedModel, Source
@@ -26,6 +27,17 @@ class HealthQuery(ErrandQuery[OpenedModel]):
     failed: ClassVar[str] = "The weights cannot be checked"
     doing: ClassVar[str] = "checking the weights"
     source: Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaveAsFamilyQuery(ErrandQuery[Path]):
+    """Write the model as a Hugging Face folder of a family. Answer: the folder."""
+
+    failed: ClassVar[str] = "The model cannot be saved"
+    doing: ClassVar[str] = "saving the model"
+    source: Source
+    family: str
+    folder: Path
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,7 @@ class Engine:
         self._opening = threading.Lock()
         self._checkpoints: Lru[Source, Checkpoint] = Lru(_OPEN_AT_ONCE, lambda checkpoint: checkpoint.close())
         self._models: Lru[Source, Transformer] = Lru(4 * _GIB)
+        self._expressible: Lru[Source, tuple[tuple[str, str], ...]] = Lru(_OPEN_AT_ONCE)
         self._traces: Lru[TraceQuery, Trace] = Lru(_GIB)
         self._inputs: Lru[tuple[Source, InputText], Inputs] = Lru(4)
 
@@ -69,7 +70,21 @@ class Engine:
             takes_pair=config is not None and config.decoder is None and checkpoint.tokenizer is not None,
             takes_target=config is not None and config.decoder is not None and config.encoder is not None,
             normalizers=", ".join(sorted({spec.normalizer for layers in attentions for spec in layers})),
+            families=self._families(source),
         )
+
+    def _families(self, source: Source) -> tuple[tuple[str, str], ...]:
+        """Key and label of the families that can express the model; asked once, for it takes a tenth of a second."""
+        held = self._expressible.get(source)
+        if held is None:
+            from core_model.checkpoint.export import expressing_families
+
+            checkpoint = self.checkpoint(source)
+            can = checkpoint.config is not None and checkpoint.info.refusal is None
+            families = expressing_families(checkpoint.config) if can and checkpoint.config else ()
+            held = tuple((family.key, family.label) for family in families)
+            self._expressible.put(source, held, 1)
+        return held
 
     def model(self, source: Source, cancel: CancelToken, progress: Progress) -> Transformer:
         """The loaded model in eval mode. Raises CheckpointError when any weight is missing or mis-shaped."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from explorer.state.app_state import OpenedModel
-from explorer.state.errands import HealthQuery
+from explorer.state.errands import HealthQuery, SaveAsFamilyQuery
 
 if TYPE_CHECKING:
     from explorer.workers.engine import Engine
@@ -15,3 +16,11 @@ if TYPE_CHECKING:
 def answer_health(engine: Engine, query: HealthQuery, cancel: CancelToken, progress: Progress) -> OpenedModel:
     engine.checkpoint(query.source).check_health(cancel=cancel, progress=progress)
     return engine.opened(query.source)
+
+
+def answer_save(engine: Engine, query: SaveAsFamilyQuery, cancel: CancelToken, progress: Progress) -> Path:
+    from core_model.checkpoint.convert import convert
+
+    given = dict(query.source.assume) or None
+    convert(query.source.path, query.folder, query.family, assume=given, cancel=cancel, progress=progress)
+    return query.folder

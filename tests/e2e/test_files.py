@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
 from explorer.actions.commands import command
-from explorer.actions.file_commands import cached_commands
+from explorer.actions.file_commands import cached_commands, save_as_commands
 from explorer.viewmodels.guidance import obstacle
 from explorer.viewmodels.model_card import health
 from tests.core_model.checkpoint import tiny
@@ -96,3 +96,27 @@ def test_models_of_the_hugging_face_cache_are_in_the_file_menu(
     whole.run(explorer.window.desk)
     wait_until_idle(qtbot, explorer)
     assert explorer.store.state.model is not None and explorer.store.state.model.info.name == "someone/tiny"
+
+
+def test_the_open_model_is_saved_as_a_family_that_can_express_it(
+    launch: Launch, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer = launch(tiny.write(tmp_path / "model"), "3 1 4")
+    desk = explorer.window.desk
+    gpt2 = next(row for row in save_as_commands(desk) if row.key == "save_as:gpt2")
+    monkeypatch.setattr(explorer.window, "ask_for_new_folder", lambda title: tmp_path / "out")
+    gpt2.run(desk)
+    wait_until_idle(qtbot, explorer)
+    assert "was saved in" in explorer.store.state.notices[-1].text
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "gpt2"
+    gpt2.run(desk)  # the folder is in use by now
+    wait_until_idle(qtbot, explorer)
+    notice = explorer.store.state.notices[-1]
+    assert notice.severity == "error" and "choose a new folder" in notice.text
+
+
+def test_a_model_no_family_can_express_has_one_row_that_says_so(launch: Launch, tmp_path: Path) -> None:
+    save_file({"strange": np.ones((2, 3), dtype=np.float32)}, tmp_path / "model.safetensors")
+    desk = launch(tmp_path).window.desk
+    (row,) = save_as_commands(desk)
+    assert not row.is_enabled(desk) and "No family" in row.title

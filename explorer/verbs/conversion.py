@@ -1,0 +1,34 @@
+"""convert: a checkpoint written anew, as a folder that the transformers library opens."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from core_model.checkpoint.convert import convert
+from explorer.verbs.progress import ProgressLine
+
+_EPILOG = """\
+Without --to the family is the checkpoint's own where that can express it, else the first that can.
+
+examples:
+  transformer-explorer convert ./run --out ./run-for-transformers
+  transformer-explorer convert ./adapter --base ./llama --out ./merged
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Write a checkpoint, or an adapter merged with its base, as a Hugging Face folder."
+    parser.epilog = _EPILOG
+    parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")
+    parser.add_argument("--to", metavar="FAMILY", help="gpt2, llama, bert, ...: a family of transformers")
+    parser.add_argument("--base", type=Path, metavar="FOLDER", help="the model that a LoRA adapter belongs to")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder to write; new or empty")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    assume = {"base": arguments.base} if arguments.base else None
+    with ProgressLine("converting") as line:
+        family = convert(arguments.path, arguments.out, arguments.to, assume=assume, progress=line.update)
+    print(f"{arguments.out}: {family.label}")
+    return 0
