@@ -112,12 +112,17 @@ class ProgressPanel(Panel):
         line = training_line(self._state.training, self._snapshot)
         self._words.set_text(line.text)
         self._words.setForegroundRole(_roles.BrightText if line.is_problem else _roles.WindowText)
+        self._words.setVisible(self._state.training.settings is not None)  # the page says it before the first one
+        self._track.setVisible(self._state.training.settings is not None and not line.is_problem)
         self._track.set_fraction(line.fraction)
 
     def _draw_curve(self, number: int) -> None:
         picture = CURVES[number](self._snapshot) if self._snapshot else None
-        self._curves[number].set_picture(picture)
-        self._curves[number].setVisible(picture is not None)
+        plot = self._curves[number]
+        plot.set_picture(picture)
+        if plot.isHidden() != (picture is None):
+            plot.setVisible(picture is not None)
+            self._place_curves()
 
     def _draw_attention(self) -> None:
         probe = self._snapshot.probe if self._snapshot else None
@@ -196,15 +201,24 @@ class ProgressPanel(Panel):
 
     def _curve_grid(self) -> QWidget:
         page = QWidget(self)
-        grid = QGridLayout(page)
-        grid.setContentsMargins(0, 0, SPACE_4, 0)
-        grid.setHorizontalSpacing(SPACE_4)
-        grid.setVerticalSpacing(SPACE_3)
-        for number, plot in enumerate(self._curves):
-            grid.addWidget(plot, number // _COLUMNS, number % _COLUMNS)
-            grid.setColumnStretch(number % _COLUMNS, 1)
-            grid.setRowStretch(number // _COLUMNS, 1)
+        self._grid = QGridLayout(page)
+        self._grid.setContentsMargins(0, 0, SPACE_4, 0)
+        self._grid.setHorizontalSpacing(SPACE_4)
+        self._grid.setVerticalSpacing(SPACE_3)
+        for number in range(len(self._curves)):
+            self._grid.setColumnStretch(number % _COLUMNS, 1)
+            self._grid.setRowStretch(number // _COLUMNS, 1)
+        self._place_curves()
         return page
+
+    def _place_curves(self) -> None:
+        """In reading order; the first takes a whole row where a place would stay empty."""
+        shown = [plot for plot in self._curves if not plot.isHidden()]
+        place = 0
+        for plot in shown:
+            n_columns = _COLUMNS if place == 0 and len(shown) % _COLUMNS else 1
+            self._grid.addWidget(plot, place // _COLUMNS, place % _COLUMNS, 1, n_columns)
+            place += n_columns
 
     def _attention(self) -> QWidget:
         split = QSplitter(Qt.Orientation.Vertical, self)

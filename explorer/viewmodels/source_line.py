@@ -9,7 +9,12 @@ from explorer.viewmodels.sites import site_name
 
 
 def source_line(state: AppState, picture: object) -> str:
-    """Model, and of a matrix its site, layer and head, scale, and what a pixel is; empty while nothing is open."""
+    """Model, and of a matrix its site, layer and head, scale, and what a pixel is; while training, the run.
+
+    Empty while there is neither.
+    """
+    if state.layout == "train":
+        return state.training.run.name if state.training.run else ""
     model, chosen = state.current_model, state.selection
     if model is None:
         return str(state.source.path) if state.source else ""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from core_model.results import PositionEncoding
@@ -49,6 +50,16 @@ def test_progress_says_what_to_do_before_the_first_training(shown):
     assert panel._page.currentWidget() is not panel._curves[0].parentWidget().parentWidget()
     panel._page.action_triggered.emit()
     assert panel.commands == ["train_start"]
+
+
+def test_the_loss_is_wide_where_a_place_would_stay_empty(shown):
+    panel = shown(ProgressPanel, RUNNING)
+    panel.show_training(snapshot(3))
+    loss, accuracy = panel._curves[:2]
+    n_shown = sum(not plot.isHidden() for plot in panel._curves)
+    assert n_shown % 2 == 1, "the snapshot has no loss scale"
+    QApplication.processEvents()
+    assert loss.width() > 1.9 * accuracy.width()
 
 
 def test_progress_draws_curves_and_attention_of_the_news(shown):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from core_model.results import HeatmapView
 from explorer.state.answers import MatrixAnswer
 from explorer.state.app_state import Display
+from explorer.state.training import TrainingFacts
 from explorer.viewmodels.attention import matrix_picture, matrix_tile
 from explorer.viewmodels.readout import readout
 from explorer.viewmodels.source_line import source_line
@@ -137,6 +139,12 @@ def test_the_status_names_the_source_of_the_picture() -> None:
     line = source_line(state, matrix_picture(answer(), state))
     assert line == "tiny · decoder self-attention, layer 0 head 0 · softmax · linear 0 to 1 · exact cells"
     assert source_line(state, None) == "tiny"
+
+
+def test_the_status_names_the_run_in_the_layout_for_training() -> None:
+    assert source_line(traced_state(layout="train"), None) == ""
+    run = TrainingFacts(phase="running", run=Path("/runs/reverse-3"))
+    assert source_line(traced_state(layout="train", training=run), None) == "reverse-3"
 
 
 def test_the_status_names_what_could_not_be_opened() -> None:
