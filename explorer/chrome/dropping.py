@@ -1,13 +1,15 @@
-"""What is dropped on the window: a checkpoint opens, a text file becomes the input."""
+"""What is dropped on the window: a checkpoint opens, a text file becomes the input or, where one trains, the corpus."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from core_model.errors import CoreError
 from explorer.state.app_state import AppState
-from explorer.state.moves import Move, open_source
+from explorer.state.moves import Move, open_source, set_inputs
+from explorer.state.training_moves import set_corpus
 
 _TEXT_SUFFIXES = {".txt", ".md", ".text"}
 _LONGEST_TEXT = 4 << 20
@@ -17,12 +19,24 @@ class DropError(CoreError):
     """Something dropped that is neither a checkpoint nor a text."""
 
 
-def drop_move(path: Path, state: AppState) -> Move:
-    """What a dropped path asks for. Raises DropError for a text file that cannot be read as text."""
-    if path.is_file() and path.suffix.lower() in _TEXT_SUFFIXES:
-        inputs = replace(state.inputs, text=_read_text(path))
-        return lambda now: replace(now, inputs=inputs, selection=replace(now.selection, cell=None), hover=None)
-    return open_source(path)
+def drop_move(paths: Sequence[Path], state: AppState) -> Move:
+    """What dropped paths ask for. Raises DropError for a text that cannot be read, and for more than one thing."""
+    path = _one_of(paths)
+    if not (path.is_file() and path.suffix.lower() in _TEXT_SUFFIXES):
+        return open_source(path)
+    if state.layout == "train":
+        return set_corpus(path)
+    return set_inputs(replace(state.inputs, text=_read_text(path)))
+
+
+def _one_of(paths: Sequence[Path]) -> Path:
+    """The one path there is; the folder of several files that make up a checkpoint."""
+    folders = {path.parent for path in paths}
+    if len(paths) == 1:
+        return paths[0]
+    if len(folders) == 1 and any(path.suffix == ".safetensors" and path.is_file() for path in paths):
+        return folders.pop()
+    raise DropError(f"{len(paths)} things were dropped at once: drop one checkpoint, one folder or one text.")
 
 
 def _read_text(path: Path) -> str:

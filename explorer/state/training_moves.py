@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from core_model.training.tasks import TASKS
 from explorer.state.app_state import AppState, InputText
 from explorer.state.moves import Move, open_source
 from explorer.state.training import TrainingFacts, WatchedHead
@@ -17,6 +18,16 @@ def set_draft(**values: Any) -> Move:
     def move(state: AppState) -> AppState:
         changes = tuple((dict(state.draft.changes) | values).items())
         return replace(state, draft=replace(state.draft, changes=changes))
+
+    return move
+
+
+def set_corpus(text: Path) -> Move:
+    """Learn from this text: a task that reads none gives way to the language model."""
+
+    def move(state: AppState) -> AppState:
+        is_read = TASKS[state.draft.values["task"]].needs_text
+        return set_draft(text=text, **({} if is_read else {"task": "language_model"}))(state)
 
     return move
 

@@ -28,6 +28,12 @@ class TokenLayout:
         stop = self.starts[line + 1] if line + 1 < self.n_lines else len(self.lefts)
         return range(self.starts[line], stop)
 
+    def tokens_between(self, line: int, left: float, right: float) -> range:
+        """The tokens of a line that can be seen from x `left` to `right`."""
+        tokens = self.tokens_of(line)
+        start = bisect_right(self.lefts, left, tokens.start, tokens.stop) - 1
+        return range(max(tokens.start, start), bisect_right(self.lefts, right, tokens.start, tokens.stop))
+
     def line_of(self, index: int) -> int:
         return bisect_right(self.starts, index) - 1
 

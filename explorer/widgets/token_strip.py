@@ -108,10 +108,8 @@ class TokenStrip(QAbstractScrollArea):
         first = int((y_shift + event.rect().top()) / self._line_height())
         last = int((y_shift + event.rect().bottom()) / self._line_height())
         for line in range(max(0, first), min(last + 1, self._layout.n_lines)):
-            for index in self._layout.tokens_of(line):
-                rect = self._chip(index, line)
-                if rect.right() >= x_shift and rect.left() <= x_shift + self.viewport().width():
-                    self._paint_chip(painter, index, rect)
+            for index in self._layout.tokens_between(line, x_shift, x_shift + self.viewport().width()):
+                self._paint_chip(painter, index, self._chip(index, line))
         if self.hasFocus():
             self._paint_focus(painter)
         painter.end()

@@ -15,16 +15,19 @@ from pytestqt.qtbot import QtBot
 from core_model.checkpoint import open_checkpoint
 from core_model.results import FloatArray
 from core_model.trace import run_trace
+from explorer.actions.commands import command
 from explorer.app import Explorer
 from explorer.chrome.text_field import TextField
 from explorer.main_window import MainWindow
 from explorer.plots.heatmap import HeatmapPlot
 from explorer.plots.matrix import MatrixCanvas
+from explorer.settings.schema import Settings
 from explorer.state.app_state import Cell, InputText
 from explorer.state.moves import open_source, pick_head, pick_site, set_display, set_inputs
 from explorer.viewmodels.readout import readout
 from explorer.viewmodels.records import HeatmapPicture
 from explorer.widgets.cell_card import CellCard
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.token_strip import TokenStrip
 from tests.e2e.conftest import Launch, wait_until_idle
 
@@ -276,6 +279,17 @@ def test_a_dropped_folder_opens_and_a_dropped_text_is_read(
     wait_until_idle(qtbot, explorer)
     assert "".join(picture(explorer).row_labels) == "a rose is a rose"
     assert explorer.store.state.recent == (model_folder / "decoder",)
+
+
+def test_a_text_dropped_in_train_fills_in_the_form(launch: Launch, model_folder: Path, tmp_path: Path) -> None:
+    text = tmp_path / "novel.txt"
+    text.write_text("It was the best of times. " * 100)
+    explorer = launch(model_folder / "decoder", "abc", settings=Settings(theme="light", layout="train"))
+    drop(explorer.window, text)
+    assert explorer.store.state.inputs.text == "abc"
+    labels = explorer.window.host("train").findChildren(ElidedLabel)
+    assert str(text) in [label.text() for label in labels if label.isVisible()]
+    assert command("train_start").is_enabled(explorer.window.desk)
 
 
 def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(

@@ -50,3 +50,12 @@ def test_beside_all_chips_there_is_no_token():
 def test_no_tokens_make_no_lines():
     layout = lay_out((), 100.0, ())
     assert (layout.n_lines, layout.width, layout.token_at(0, 1.0)) == (0, 0.0, None)
+
+
+@given(widths=WIDTHS, left=st.floats(0.0, 3000.0), width=st.floats(1.0, 500.0))
+def test_the_tokens_between_two_places_are_those_that_reach_in_between(widths, left, width):
+    layout = lay_out(widths, None, [False] * len(widths))
+    found = layout.tokens_between(0, left, left + width)
+    seen = [i for i, start in enumerate(layout.lefts) if start + widths[i] > left and start <= left + width]
+    assert set(seen) <= set(found)
+    assert len(found) <= len(seen) + 1  # the one whose gap begins there
