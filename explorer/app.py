@@ -7,9 +7,11 @@ imported on their threads. Shutdown: timers, tokens, lanes with a bound, setting
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from PySide6.QtCore import QEventLoop, QObject, Qt, QTimer, Slot
 from PySide6.QtWidgets import QApplication
@@ -34,6 +36,8 @@ from explorer.workers.lane import Lane
 
 _LANE_PATIENCE = 5.0
 """Seconds that a lane may take to reach its next check when the window closes."""
+_TRAINING_PATIENCE = 120.0
+"""Seconds that the update under way and the saving of the run may take: what it has learned is not to be lost."""
 _SAVE_MS = 1000
 _LOG = logging.getLogger(__name__)
 
@@ -66,7 +70,15 @@ def run(open_path: Path | None = None) -> int:
     explorer.close()
     hooks.remove()
     collector.close()
+    if not explorer.is_at_rest:
+        _leave_at_once(status)
     return status
+
+
+def _leave_at_once(status: int) -> NoReturn:
+    """End the process under a thread that still computes: Python's own way out would abort it within torch."""
+    logging.shutdown()
+    os._exit(status)
 
 
 def build(
@@ -105,6 +117,8 @@ class Explorer(QObject):
         self._samples = tuple(samples)
         self._engine = engine
         self._is_open = True
+        self.is_at_rest = False
+        """Whether it was closed and every thread has ended."""
         self._first: Path | None = None
         self.faults = Bridge(self)
         self.faults.arrived.connect(self._on_faults_arrived, Qt.ConnectionType.QueuedConnection)
@@ -157,12 +171,15 @@ class Explorer(QObject):
         self._saving.stop()
         remembered = self.window.remembered()
         self.window.hide()  # what follows may take a moment: nobody shall look at a frozen window
-        if not self.trainer.close(_LANE_PATIENCE):
-            _LOG.warning("the training was still busy %s s after it was told to stop", _LANE_PATIENCE)
-        if not self.controller.close(_LANE_PATIENCE):
+        is_saved, is_answered = self.trainer.close(_TRAINING_PATIENCE), self.controller.close(_LANE_PATIENCE)
+        if not is_saved:
+            _LOG.warning("the training was still busy %s s after it was told to stop", _TRAINING_PATIENCE)
+        if not is_answered:
             _LOG.warning("a lane was still busy %s s after it was told to stop", _LANE_PATIENCE)
+        self.is_at_rest = is_saved and is_answered
         self._save(remembered)
-        self._engine.close()
+        if is_answered:
+            self._engine.close()
         self.window.close()
         self.window.deleteLater()
 
