@@ -59,6 +59,7 @@ class ProgressPanel(Panel):
         layout.addLayout(self._line())
         self._page = StatePage(themes, splitter, self)
         self._page.action_triggered.connect(self._on_page_action_triggered)
+        self._page.cancel_requested.connect(self._on_page_cancel_requested)
         layout.addWidget(self._page, 1)
 
     def controls(self) -> Sequence[QWidget]:
@@ -232,6 +233,10 @@ class ProgressPanel(Panel):
     @Slot()
     def _on_page_action_triggered(self) -> None:
         self.command_requested.emit("train_start")
+
+    @Slot()
+    def _on_page_cancel_requested(self) -> None:
+        self.command_requested.emit("train_stop")
 
     @Slot()
     def _on_button_clicked(self) -> None:

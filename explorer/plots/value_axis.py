@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from explorer.plots.setup import pg
-from explorer.plots.ticks import format_ticks, nice_step
+from explorer.plots.ticks import format_ticks, nice_step, nice_ticks
 from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font
 from explorer.theme.metrics import SPACE_1, SPACE_2
@@ -12,6 +12,8 @@ from explorer.viewmodels.sizes import number_text
 
 _TICK_GAP = {"left": 28, "bottom": 48}
 """Pixels from tick to tick."""
+_FEWEST_TICKS = 2
+"""Written even where they are nearer: one number alone does not give a scale."""
 _MOST_DECADES = 3
 """A log axis of more decades is marked at powers of ten only, a shorter one at 1, 2 and 5 times them."""
 
@@ -54,7 +56,12 @@ class ValueAxis(pg.AxisItem):
 
     def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:
         span = abs(maxVal - minVal)
-        return [(nice_step(span, max(1, int(size / self._gap))), 0.0)] if span > 0.0 else []
+        if not span > 0.0:
+            return []
+        n_parts = max(1, int(size / self._gap))
+        while len(nice_ticks(minVal, maxVal, n_parts)) < _FEWEST_TICKS:
+            n_parts += 1
+        return [(nice_step(span, n_parts), 0.0)]
 
     def tickValues(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, list[float]]]:
         if not self.logMode:

@@ -71,7 +71,7 @@ def scale_picture(snapshot: TrainingSnapshot) -> CurvePicture | None:
 def speed_picture(snapshot: TrainingSnapshot) -> CurvePicture:
     """Tokens a second of every update, without padding and pauses."""
     speed = snapshot.tokens_per_second
-    return _curve(snapshot, "Tokens per second", "speed", speed, y_title="speed", y_unit="tokens/s", role="series_6")
+    return _curve(snapshot, "Tokens per second", "speed", speed, y_title="tokens/s", role="series_6")
 
 
 CURVES: Final[tuple[Callable[[TrainingSnapshot], CurvePicture | None], ...]] = (

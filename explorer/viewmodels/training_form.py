@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -129,6 +130,15 @@ FORM: Final[tuple[FormGroup, ...]] = (
     ),
 )
 
+_WORDS: Final[dict[str, str]] = {
+    **{field.name: field.label.lower() for group in FORM for field in group.fields},
+    **{key: task.label.lower() for key, task in TASKS.items()},
+    **{key: label.lower() for key, label in SCHEDULE_NAMES.items()},
+}
+"""What the form calls what settings have keys for."""
+_KEY: Final = re.compile(r"\b(" + "|".join(key for key in _WORDS if "_" in key) + r")\b")
+"""The keys that people would not take for words."""
+
 
 def device_choices(options: TrainingOptions) -> tuple[tuple[str, str], ...]:
     """The devices this machine has."""
@@ -142,8 +152,8 @@ def precision_choices(options: TrainingOptions, device: str) -> tuple[tuple[str,
 
 
 def field_errors(draft: TrainingDraft) -> dict[str, str]:
-    """What is wrong at each field, without its name, which stands beside it."""
-    return {name: _without_name(message) for name, message in draft.problems.items()}
+    """What is wrong at each field, in the words of the form and without the field's name, which stands beside it."""
+    return {name: _in_form_words(message) for name, message in draft.problems.items()}
 
 
 def field_hints(draft: TrainingDraft) -> dict[str, str]:
@@ -169,6 +179,7 @@ def needs_text(draft: TrainingDraft) -> bool:
     return task is not None and task.needs_text
 
 
-def _without_name(message: str) -> str:
-    """ "n_heads is 5: it must be ..." -> "it must be ..."."""
-    return message.partition(": ")[2] or message
+def _in_form_words(message: str) -> str:
+    """ "n_heads is 5: d_model, 64, must be ..." -> "Width, 64, must be ..."."""
+    text = _KEY.sub(lambda found: _WORDS[found[0]], message.partition(": ")[2] or message)
+    return text[:1].upper() + text[1:]

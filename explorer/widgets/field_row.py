@@ -39,7 +39,7 @@ class FieldRow(QWidget):
         if unit:
             assert isinstance(editor, QSpinBox), label
             editor.setSuffix(f" {unit}")
-        layout.addWidget(self._message, 1, 1)
+        layout.addWidget(self._message, 1, 0, 1, 2)  # whole sentences need the whole row
         layout.setColumnStretch(1, 1)
 
     @property

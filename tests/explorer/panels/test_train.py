@@ -75,13 +75,13 @@ def test_text_that_is_no_number_is_reported_at_its_field_and_nothing_can_start(f
     editor = form.editor("dropout")
     editor.selectAll()
     qtbot.keyClicks(editor, "lots")
-    assert form.error("dropout") == "it must be a finite number at least 0 and below 1"
+    assert form.error("dropout") == "It must be a finite number at least 0 and below 1"
     assert not form.panel._start.isEnabled()
 
 
 def test_heads_that_do_not_divide_the_width_are_reported_at_the_heads(form):
     form.editor("n_heads").setValue(5)
-    assert form.error("n_heads") == "d_model, 64, must be a multiple of it"
+    assert form.error("n_heads") == "Width, 64, must be a multiple of it"
     assert form.error("d_model") == ""
     form.editor("n_heads").setValue(8)
     assert form.error("n_heads") == "" and form.panel._start.isEnabled()
@@ -93,14 +93,14 @@ def test_an_empty_peak_is_the_articles_and_only_inverse_square_root_has_one(form
     qtbot.keyClick(editor, "\b")
     assert form.state.draft.values["peak_learning_rate"] is None and form.panel._start.isEnabled()
     form.show(draft=TrainingDraft(changes=(("peak_learning_rate", None), ("schedule", "linear"))))
-    assert "only inverse_sqrt has one of its own" in form.error("peak_learning_rate")
+    assert "nly inverse square root has one of its own" in form.error("peak_learning_rate")
 
 
 def test_a_text_is_asked_for_only_by_the_language_model(form):
     assert form.panel._rows["text"].isHidden()
     form.show(draft=TrainingDraft(changes=(("task", "language_model"),)))
     assert not form.panel._rows["text"].isHidden()
-    assert form.error("text") == "language_model learns from a text file, so choose one"
+    assert form.error("text") == "Language model learns from a text file, so choose one"
 
 
 def test_only_devices_and_precisions_that_there_are_can_be_chosen(form):

@@ -52,6 +52,12 @@ def test_progress_says_what_to_do_before_the_first_training(shown):
     assert panel.commands == ["train_start"]
 
 
+def test_a_training_that_is_being_prepared_can_be_cancelled(shown):
+    panel = shown(ProgressPanel, AppState(training=TrainingFacts(phase="starting", settings=SETTINGS)))
+    panel._page.cancel_requested.emit()
+    assert panel.commands == ["train_stop"]
+
+
 def test_the_loss_is_wide_where_a_place_would_stay_empty(shown):
     panel = shown(ProgressPanel, RUNNING)
     panel.show_training(snapshot(3))

@@ -174,8 +174,8 @@ def test_every_choice_of_the_form_can_be_trained():
 def test_errors_stand_at_their_fields_without_repeating_the_name():
     errors = field_errors(TrainingDraft(changes=(("n_heads", 5), ("task", "language_model"))))
     assert errors == {
-        "n_heads": "d_model, 64, must be a multiple of it",
-        "text": "language_model learns from a text file, so choose one",
+        "n_heads": "Width, 64, must be a multiple of it",
+        "text": "Language model learns from a text file, so choose one",
     }
 
 
