@@ -19,7 +19,7 @@ _ROLES = {"info": "text_muted", "warning": "warning", "error": "error"}
 
 
 class MessagesPanel(Panel):
-    """Newest first; the details of the chosen one below the list."""
+    """Newest first; the details of the chosen one, if any, below the list."""
 
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
@@ -27,10 +27,12 @@ class MessagesPanel(Panel):
         self._notices: tuple[Notice, ...] = ()
         self._list = QListWidget(self)
         self._list.setWordWrap(True)
+        self._list.setTextElideMode(Qt.TextElideMode.ElideNone)
         self._list.setIconSize(QSize(ICON, ICON))
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.currentRowChanged.connect(self._on_list_current_row_changed)
-        self._details = QPlainTextEdit(self, readOnly=True, placeholderText=self.tr("No details."))
+        self._details = QPlainTextEdit(self, readOnly=True)
+        self._details.hide()
         self._details.setFont(token_font())
         self._copy = QToolButton()
         self._copy.setIcon(icon("copy"))
@@ -61,7 +63,9 @@ class MessagesPanel(Panel):
 
     @Slot(int)
     def _on_list_current_row_changed(self, row: int) -> None:
-        self._details.setPlainText(self._chosen.details if self._chosen else "")
+        details = self._chosen.details if self._chosen else ""
+        self._details.setPlainText(details)
+        self._details.setVisible(bool(details))
 
     @Slot()
     def _on_copy_clicked(self) -> None:

@@ -14,7 +14,7 @@ from explorer.plots.heatmap import HeatmapPlot
 from explorer.state.app_state import AppState
 from explorer.state.moves import set_position_curves, set_position_length
 from explorer.theme.manager import ThemeManager
-from explorer.theme.metrics import SPACE_2, SPACE_3
+from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3
 from explorer.viewmodels.positions import PositionsPicture, toggled
 from explorer.widgets.editors import CountEditor
 
@@ -41,6 +41,8 @@ class PositionsPanel(Panel):
         self._reset.clicked.connect(self._on_reset_clicked)
         splitter = QSplitter(Qt.Orientation.Vertical, self)
         splitter.setChildrenCollapsible(False)
+        self._curves.setContentsMargins(0, 0, 0, SPACE_1)
+        self._matrix.setContentsMargins(0, SPACE_3, 0, 0)
         splitter.addWidget(self._curves)
         splitter.addWidget(self._matrix)
         splitter.setSizes([400, 400])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QGridLayout, QLabel
 
 from core_model.tokenize.encoding import Encoding
@@ -36,6 +37,9 @@ class TokensPanel(Panel):
             layout.addWidget(name, row, 0, Qt.AlignmentFlag.AlignTop)
             layout.addWidget(strip, row, 1)
             strip.hover_left.connect(self._on_strip_hover_left)
+        self._hint = QLabel(self.tr("The text as the model reads it."))
+        self._hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        layout.addWidget(self._hint, 0, 1, Qt.AlignmentFlag.AlignTop)
         self._show_strips(is_one=True)
         self._queries.token_hovered.connect(self._on_queries_token_hovered)
         self._queries.token_clicked.connect(self._on_queries_token_clicked)
@@ -57,6 +61,7 @@ class TokensPanel(Panel):
         self._shown = queries, keys
         self._queries.set_tokens(queries.texts if queries else ())
         self._keys.set_tokens(keys.texts if keys else ())
+        self._hint.setVisible(queries is None)
         self._show_strips(is_one=keys is queries)
 
     def _mark(self, state: AppState) -> None:

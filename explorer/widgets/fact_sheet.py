@@ -3,7 +3,7 @@
 from html import escape
 
 from PySide6.QtCore import QEvent, QSize, Qt, Slot
-from PySide6.QtGui import QFontMetrics, QHelpEvent, QTextOption
+from PySide6.QtGui import QFontMetrics, QHelpEvent, QResizeEvent, QTextOption
 from PySide6.QtWidgets import QTextEdit, QToolTip, QWidget
 
 from explorer.theme.colors import Theme
@@ -14,8 +14,8 @@ from explorer.theme.token_text import token_text
 from explorer.viewmodels.facts import FactRow, FactSheet
 
 _LEAST_WIDTH = 208
-_WIDEST_NAME = 112
-"""Pixels of a name before it wraps."""
+_WIDEST_NAME = 0.42
+"""Share of the sheet that names take before they wrap."""
 _VALUE_ROLES = {
     "": "text",
     "inferred": "text",
@@ -44,13 +44,17 @@ class FactSheetView(QTextEdit):
     def set_sheet(self, sheet: FactSheet) -> None:
         """Show facts; the scroll position stays."""
         self._sheet = sheet
-        html = sheet_html(sheet, self._themes.theme)
+        html = sheet_html(sheet, self._themes.theme, round(_WIDEST_NAME * self.viewport().width()))
         if html == self._html:
             return
         self._html = html
         place = self.verticalScrollBar().value()
         self.setHtml(html)
         self.verticalScrollBar().setValue(place)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.set_sheet(self._sheet)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(_LEAST_WIDTH, 64)
@@ -66,11 +70,14 @@ class FactSheetView(QTextEdit):
         self.set_sheet(self._sheet)
 
 
-def sheet_html(sheet: FactSheet, theme: Theme) -> str:
-    """Each section a title and a table; the values of all of them begin below each other."""
+def sheet_html(sheet: FactSheet, theme: Theme, widest_name: int) -> str:
+    """Each section a title and a table; the values of all of them begin below each other.
+
+    Names wider than `widest_name` pixels wrap.
+    """
     metrics = QFontMetrics(body_font())
     widths = [metrics.horizontalAdvance(row.name) for section in sheet.sections for row in section.rows]
-    name_width = min(_WIDEST_NAME, max(widths, default=0)) + SPACE_2
+    name_width = min(widest_name, max(widths, default=0)) + SPACE_2
     parts: list[str] = []
     for number, section in enumerate(sheet.sections):
         top = SPACE_4 if number else 0

@@ -30,7 +30,7 @@ class FieldRow(QWidget):
             editor.lineEdit().setTextMargins(SPACE_1, 0, 0, 0)  # a stylesheet's padding does not reach it
         self._message = ElidedLabel(parent=self)
         self._message.setFont(caption_font())
-        layout = QGridLayout(self)
+        self._grid = layout = QGridLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setHorizontalSpacing(SPACE_2)
         layout.setVerticalSpacing(1)
@@ -39,7 +39,7 @@ class FieldRow(QWidget):
         if unit:
             assert isinstance(editor, QSpinBox), label
             editor.setSuffix(f" {unit}")
-        layout.addWidget(self._message, 1, 0, 1, 2)  # whole sentences need the whole row
+        layout.addWidget(self._message, 1, 1)
         layout.setColumnStretch(1, 1)
 
     @property
@@ -63,5 +63,7 @@ class FieldRow(QWidget):
     def _show_message(self) -> None:
         role = QPalette.ColorRole.BrightText if self._error else QPalette.ColorRole.PlaceholderText
         self._message.setForegroundRole(role)
+        column = 0 if self._error else 1  # a whole sentence needs the whole row
+        self._grid.addWidget(self._message, 1, column, 1, 2 - column)
         self._message.set_text(f"\u26a0 {self._error}" if self._error else self._hint)
         self._editor.setAccessibleDescription(self._error or self._hint)

@@ -23,6 +23,8 @@ from explorer.widgets.progress_line import ProgressTrack
 _COLUMN = 400
 """Widest line of text."""
 _ICON = 24
+_ABOVE, _BELOW = 2, 3
+"""Shares of the room that is left: a little above the centre."""
 
 
 class StatePage(QStackedWidget):
@@ -97,13 +99,13 @@ class _Notice(QWidget):
         self._next_step = _paragraph(self)
         self.button = QPushButton(self)
         self._details = Disclosure(self)
-        column = _column(self)
+        self._column = column = _column(self)
         for widget in (self._icon, self._what, self._why, self._next_step):
             column.addWidget(widget)
         column.addSpacing(SPACE_2)
         column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self._details)
-        column.addStretch(3)
+        column.addStretch(_BELOW)
         themes.theme_changed.connect(self._on_theme_changed)
 
     def set_texts(self, *, what: str, why: str, next_step: str = "", details: str = "", action: str = "") -> None:
@@ -114,6 +116,10 @@ class _Notice(QWidget):
         self.button.setVisible(bool(action))
         self._details.set_text(details)
         self._icon.setVisible(bool(what))
+        is_remark = not what and not action
+        self._column.setStretch(0, 0 if is_remark else _ABOVE)  # a mere remark stands where the content would begin
+        margin = SPACE_3 if is_remark else SPACE_6
+        self.setContentsMargins(margin, margin, margin, margin)
         self.setAccessibleName(" ".join(text for text in (what, why, next_step) if text))
         self._on_theme_changed()
 
@@ -131,11 +137,12 @@ class _Working(QWidget):
         self.track = ProgressTrack(self)
         self.button = QPushButton(self.tr("Cancel"), self)
         self.button.setToolTip(self.tr("Stop this work."))
+        self.setContentsMargins(SPACE_6, SPACE_6, SPACE_6, SPACE_6)
         column = _column(self)
         column.addWidget(self.words)
         column.addWidget(self.track)
         column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addStretch(3)
+        column.addStretch(_BELOW)
 
 
 def _paragraph(parent: QWidget) -> QLabel:
@@ -164,9 +171,9 @@ def _column(page: QWidget) -> QVBoxLayout:
     column = QVBoxLayout(inner)
     column.setContentsMargins(0, 0, 0, 0)
     column.setSpacing(SPACE_3)
-    column.addStretch(2)
+    column.addStretch(_ABOVE)
     outer = QHBoxLayout(page)
-    outer.setContentsMargins(SPACE_6, SPACE_6, SPACE_6, SPACE_6)
+    outer.setContentsMargins(0, 0, 0, 0)
     outer.addStretch(1)
     outer.addWidget(inner, _COLUMN)  # takes all there is, up to its greatest width
     outer.addStretch(1)
