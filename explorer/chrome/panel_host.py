@@ -208,4 +208,5 @@ class DetailPresenter:
         self._host.show_problem(problem)
 
     def show_blocked(self, problem: Problem) -> None:
-        """The host says it."""
+        """The host says it, or shows what it can without a model."""
+        self._host.lay_over(None)

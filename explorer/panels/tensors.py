@@ -14,7 +14,7 @@ from explorer.state.tensor_moves import pick_tensor
 from explorer.theme.fonts import caption_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_2, SPACE_3
-from explorer.viewmodels.tensor_list import GROUPINGS, Column, TensorTable, arranged, first_to_see, totals
+from explorer.viewmodels.tensor_list import GROUPINGS, Column, TensorGroup, TensorTable, arranged, first_to_see, totals
 from explorer.widgets.editors import ChoiceEditor
 from explorer.widgets.tensor_tree import TensorTree
 
@@ -27,6 +27,7 @@ class TensorsPanel(Panel):
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
         self._table = TensorTable(rows=())
+        self._groups: tuple[TensorGroup, ...] = ()
         self._state = AppState()
         self._inner: Panel | None = None
         self._column: Column = "name"
@@ -73,7 +74,8 @@ class TensorsPanel(Panel):
     def show_state(self, state: AppState) -> None:
         self._state = state
         refusal = state.current_model.info.refusal if state.current_model else None
-        self._refusal.setText(refusal or "")
+        self._refusal.setText((refusal or "").partition(". ")[0])
+        self._refusal.setToolTip(refusal or "")
         self._refusal.setVisible(refusal is not None)
         if state.tensors.source == state.source:
             self._tree.show_current(state.tensors.name)
@@ -82,7 +84,7 @@ class TensorsPanel(Panel):
         self._table = picture
         self._arrange()
         has_chosen = self._state.tensors.source == self._state.source
-        if not has_chosen and (name := first_to_see(picture)) is not None:
+        if not has_chosen and (name := first_to_see(picture, self._groups)) is not None:
             self.noticed.emit(pick_tensor(name))
 
     def zoom(self, step: int) -> None:
@@ -100,15 +102,15 @@ class TensorsPanel(Panel):
         return side
 
     def _arrange(self) -> None:
-        groups = arranged(
+        self._groups = arranged(
             self._table,
             words=self._filter.text(),
             grouping=self._grouping.currentData(),
             column=self._column,
             is_falling=self._is_falling,
         )
-        self._tree.set_rows(self._table, groups, self._state.tensors.name)
-        self._totals.setText(totals(self._table, groups))
+        self._tree.set_rows(self._table, self._groups, self._state.tensors.name)
+        self._totals.setText(totals(self._table, self._groups))
 
     @Slot(str)
     def _on_filter_text_changed(self, text: str) -> None:

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import takewhile
 from typing import Any, Final, Literal, TypeAlias
 
@@ -33,6 +34,8 @@ COLUMNS: Final[tuple[tuple[Column, str], ...]] = (
 )
 _LAYER: Final = re.compile(r"^(?P<layer>(?:[^.]+\.)*?\d+)\.(?P<role>.+)$")
 """A name with a layer in it: everything up to its first number, and the rest."""
+_DIGITS: Final = re.compile(r"\d+")
+_PLACES: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,16 @@ class TensorRow:
     file: str
     n_elements: int
     n_bytes: int
+
+    @cached_property
+    def sought(self) -> str:
+        """What a filter looks through."""
+        return f"{self.name} {self.site} {self.dtype} {self.shape} {self.file}".lower()
+
+    @cached_property
+    def order(self) -> str:
+        """What sorts its name among others, numbers by their size."""
+        return _natural(self.name)
 
     def text(self, column: Column) -> str:
         """What a column shows."""
@@ -80,8 +93,8 @@ def tensor_table(answer: TensorList, state: AppState) -> TensorTable:
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """ "768 x 768"; a tensor without axes is one number."""
-    return " \u00d7 ".join(map(str, shape)) or "one number"
+    """ "768 x 768"; a tensor without axes is a scalar."""
+    return " \u00d7 ".join(map(str, shape)) or "scalar"
 
 
 def arranged(
@@ -95,7 +108,7 @@ def arranged(
     """The rows whose name, role, type or file has every word, sorted within their groups; groups in natural order."""
     wanted = words.lower().split()
     rows = table.rows
-    found = [n for n, row in enumerate(rows) if not wanted or _has(row, wanted)]
+    found = [n for n, row in enumerate(rows) if all(word in row.sought for word in wanted)]
     found.sort(key=lambda n: _ORDER[column](rows[n]), reverse=is_falling)
     if grouping == "none":
         return (TensorGroup(title="", rows=tuple(found)),)
@@ -121,10 +134,11 @@ def totals(table: TensorTable, groups: Sequence[TensorGroup]) -> str:
     return ", ".join(parts)
 
 
-def first_to_see(table: TensorTable) -> str | None:
-    """The tensor shown before one is chosen: the first matrix of floating-point numbers, else the first."""
-    matrices = (row.name for row in table.rows if row.shape.count("\u00d7") == 1 and "float" in row.dtype)
-    return next(matrices, table.rows[0].name if table.rows else None)
+def first_to_see(table: TensorTable, groups: Sequence[TensorGroup]) -> str | None:
+    """The tensor shown before one is chosen: the first matrix of floating-point numbers, else the first of all."""
+    rows = [table.rows[n] for group in groups for n in group.rows]
+    matrices = (row.name for row in rows if row.shape.count("\u00d7") == 1 and "float" in row.dtype)
+    return next(matrices, rows[0].name if rows else None)
 
 
 def _row(info: TensorInfo) -> TensorRow:
@@ -157,11 +171,6 @@ def _place(info: TensorInfo) -> tuple[str, str]:
     return f"{stack} layer {number}", ", ".join(name.split(".", 3)[3] for name in names)
 
 
-def _has(row: TensorRow, words: Sequence[str]) -> bool:
-    text = f"{row.name} {row.site} {row.dtype} {row.shape} {row.file}".lower()
-    return all(word in text for word in words)
-
-
 def _prefix(names: Sequence[str]) -> str:
     """The parts that several names begin with, the dot behind them included."""
     parts = zip(*(name.split(".")[:-1] for name in names), strict=False)
@@ -169,13 +178,13 @@ def _prefix(names: Sequence[str]) -> str:
     return "".join(f"{part[0]}." for part in shared) if len(names) > 1 else ""
 
 
-def _natural(text: str) -> list[tuple[int, str]]:
+def _natural(text: str) -> str:
     """A key that sorts "layer 9" before "layer 10"."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+    return _DIGITS.sub(lambda digits: digits[0].zfill(_PLACES), text)
 
 
 _ORDER: Final[dict[Column, Callable[[TensorRow], Any]]] = {
-    "name": lambda row: _natural(row.name),
+    "name": lambda row: row.order,
     "role": lambda row: _natural(row.role),
     "shape": lambda row: row.n_elements,
     "dtype": lambda row: row.dtype,

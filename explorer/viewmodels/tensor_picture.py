@@ -123,7 +123,7 @@ def _identity(answer: TensorAnswer) -> FactSection:
 
 def _numbers(numbers: TensorStatistics) -> FactSection:
     rows = [
-        FactRow(name="numbers", value=grouped(str(numbers.n_elements))),
+        FactRow(name="count", value=grouped(str(numbers.n_elements))),
         FactRow(name="least", value=number_text(numbers.minimum)),
         FactRow(name="greatest", value=number_text(numbers.maximum)),
         FactRow(name="mean", value=number_text(numbers.mean)),

@@ -14,7 +14,7 @@ from explorer.viewmodels.tensor_list import COLUMNS, Column, TensorGroup, Tensor
 _Index = QModelIndex | QPersistentModelIndex
 _GROUP = 0
 """Internal number of a group; a row has that of its group, counted from 1."""
-_WIDTHS = {"name": 208, "shape": 88, "dtype": 72, "size": 72, "role": 160, "file": 140}
+_WIDTHS = {"name": 184, "shape": 104, "dtype": 72, "size": 72, "role": 160, "file": 140}
 _OPEN_UP_TO = 60
 """Rows that are shown with all their groups open."""
 
@@ -142,6 +142,7 @@ class TensorTree(QTreeView):
         self.selectionModel().blockSignals(True)
         self.setCurrentIndex(index)
         self.selectionModel().blockSignals(False)
+        self.expand(index.parent())
         if self.isVisible():
             self.scrollTo(index)
         self.viewport().update()
