@@ -26,6 +26,10 @@ class CheckpointError(CoreError):
         self.tensor = tensor
 
 
+class PickleError(CheckpointError):
+    """A pickle, which is not opened as it is; it may be converted."""
+
+
 class TokenizerError(CoreError):
     """A tokenizer that cannot be read, or text it cannot turn into ids of the model."""
 

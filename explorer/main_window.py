@@ -98,10 +98,14 @@ class MainWindow(QMainWindow):
 
     # -- what commands ask for -----------------------------------------------------------------------------------------
 
-    def ask_for_file(self) -> Path | None:
-        kinds = self.tr("Checkpoints (*.safetensors *.json);;All files (*)")
-        name, _ = QFileDialog.getOpenFileName(self, self.tr("Open a checkpoint"), self._start_folder(), kinds)
+    def ask_for_file(self, title: str = "", kinds: str = "") -> Path | None:
+        title = title or self.tr("Open a checkpoint")
+        kinds = kinds or self.tr("Checkpoints (*.safetensors *.json);;All files (*)")
+        name, _ = QFileDialog.getOpenFileName(self, title, self._start_folder(), kinds)
         return Path(name) if name else None
+
+    def ask_yes(self, title: str, text: str) -> bool:
+        return QMessageBox.question(self, title, text) == QMessageBox.StandardButton.Yes
 
     def ask_for_folder(self, title: str = "") -> Path | None:
         title = title or self.tr("Open a checkpoint folder")

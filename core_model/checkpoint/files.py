@@ -22,7 +22,7 @@ from core_model.checkpoint.header import LENGTH_BYTES, MAX_HEADER_BYTES, Entry, 
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
 from core_model.checkpoint.stored_types import Bytes
 from core_model.checkpoint.wording import file_name, shown
-from core_model.errors import CheckpointError
+from core_model.errors import CheckpointError, PickleError
 from core_model.pieces import Numbers
 from core_model.results import FloatArray
 
@@ -147,7 +147,8 @@ class SafetensorsFile:
         plausible = 2 <= length <= min(MAX_HEADER_BYTES, size - LENGTH_BYTES)
         begins_as_header = plausible and first_bytes[LENGTH_BYTES:].lstrip(b" ").startswith(b"{")
         if not begins_as_header and (other := recognise(first_bytes)) is not None:
-            raise self._refused(f"is {other.sentence}")
+            error = PickleError if other.is_pickle else CheckpointError
+            raise error(f"{file_name(self.path)} is {other.sentence}", path=self.path)
         if size < LENGTH_BYTES:
             raise self._refused(
                 f"is not a valid safetensors file: {size} bytes cannot hold a header; download it again"

@@ -15,7 +15,7 @@ from core_model.checkpoint.hub_cache import broken_links, cached_name, snapshot_
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
 from core_model.checkpoint.shards import TensorStore, missing_shards, open_files, open_index, read_index
 from core_model.checkpoint.wording import counted, file_name, shown, some_of
-from core_model.errors import CheckpointError
+from core_model.errors import CheckpointError, PickleError
 
 WEIGHTS_SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
@@ -193,7 +193,8 @@ def _not_weights(path: Path) -> CheckpointError:
     with open_regular(path) as file:
         other = recognise(file.read(N_FIRST_BYTES))
     if other is not None and path.suffix.lower() != ".json":
-        return CheckpointError(f"{file_name(path)} is {other.sentence}", path=path)
+        error = PickleError if other.is_pickle else CheckpointError
+        return error(f"{file_name(path)} is {other.sentence}", path=path)
     return CheckpointError(
         f"{file_name(path)} is not a .safetensors file: open the weights or the model's folder", path=path
     )
@@ -221,5 +222,5 @@ def _nothing_to_open(folder: Path) -> CheckpointError:
     others = [path for path in entries if path.suffix.lower() in _OTHER_WEIGHTS and path.is_file()]
     if others:
         first = _not_weights(others[0])
-        return CheckpointError(f"{name} holds no .safetensors file; {first}", path=folder)
+        return type(first)(f"{name} holds no .safetensors file; {first}", path=folder)
     return CheckpointError(f"{name} holds no .safetensors file: open the folder of a model", path=folder)

@@ -19,6 +19,7 @@ class OtherFormat:
     what: str
     next_step: str
     instead_of: str = "a safetensors file"
+    is_pickle: bool = False
 
     @property
     def sentence(self) -> str:
@@ -26,10 +27,8 @@ class OtherFormat:
         return f"{self.what}, not {self.instead_of}: {self.next_step}"
 
 
-_PYTORCH_PICKLE = OtherFormat(
-    what="a PyTorch file (a zip with a pickle)",
-    next_step="pickles can run code and are never opened here; save the model as safetensors",
-)
+_CONVERT_PICKLE = "pickles can run code and are never opened as they are; convert it, which reads the weights alone"
+_PYTORCH_PICKLE = OtherFormat(what="a PyTorch file (a zip with a pickle)", next_step=_CONVERT_PICKLE, is_pickle=True)
 _NUMPY_ARCHIVE = OtherFormat(what="a numpy archive (.npz)", next_step="save its arrays as safetensors")
 _ZIP = OtherFormat(what="a zip archive", next_step="unpack it and open the .safetensors file inside")
 _LFS_POINTER = OtherFormat(
@@ -47,10 +46,7 @@ _BY_FIRST_BYTES: tuple[tuple[re.Pattern[bytes], OtherFormat], ...] = tuple(
         (rb"PK\x03\x04", _ZIP),
         (
             rb"\x80[\x02-\x05]",
-            OtherFormat(
-                what="a Python pickle (an old PyTorch file)",
-                next_step="pickles can run code and are never opened here; save the model as safetensors",
-            ),
+            OtherFormat(what="a Python pickle (an old PyTorch file)", next_step=_CONVERT_PICKLE, is_pickle=True),
         ),
         (
             rb"GGUF|ggml|lmgg|tjgg",

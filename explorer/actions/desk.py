@@ -16,8 +16,12 @@ from explorer.trainer import Trainer
 class Window(Protocol):
     """What commands ask of the window: dialogs, focus, layouts. No command knows more of it."""
 
-    def ask_for_file(self) -> Path | None:
-        """A file the person chose; None when they thought better of it."""
+    def ask_for_file(self, title: str = "", kinds: str = "") -> Path | None:
+        """A file the person chose; None when they thought better of it. `kinds` as QFileDialog has them."""
+        ...
+
+    def ask_yes(self, title: str, text: str) -> bool:
+        """Whether the person says yes to it."""
         ...
 
     def ask_for_folder(self, title: str = "") -> Path | None: ...

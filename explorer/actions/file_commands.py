@@ -12,7 +12,7 @@ from explorer.actions.command import Command
 from explorer.actions.desk import Desk
 from explorer.samples import Sample, bundled_samples
 from explorer.state.app_state import Notice
-from explorer.state.errands import Errand, SaveAsFamilyQuery
+from explorer.state.errands import ConvertPickleQuery, Errand, SaveAsFamilyQuery
 from explorer.state.moves import Move, add_notice, open_source
 
 FROM_CACHE, SAVE_AS = "Open from cache", "Save as Hugging Face folder"
@@ -107,6 +107,27 @@ def _saved(folder: Path) -> Move:
     return add_notice(Notice(severity="info", text=text.format(folder=folder)))
 
 
+def _convert_pickle(desk: Desk) -> None:
+    """Of the pickle that was to be opened, or of one that is chosen; with the person's yes."""
+    tr = QCoreApplication.translate
+    problem, source = desk.controller.problem, desk.state.source
+    path = source.path if source and problem and problem.remedy == "convert_pickle" else None
+    if path is None:
+        kinds = tr("Command", "PyTorch pickles (*.bin *.pt *.pth *.ckpt)")
+        path = desk.window.ask_for_file(tr("Command", "The pickle to convert"), kinds)
+    question = tr(
+        "Command",
+        "A pickle can run code when it is read. Its weights alone will be read, by a process of its own with bounds on "
+        "memory and time, and written as safetensors into a new folder. Convert {name}?",
+    )
+    if path is None or not desk.window.ask_yes(tr("Command", "Convert pickle"), question.format(name=path.name)):
+        return
+    folder = desk.window.ask_for_new_folder(tr("Command", "A new folder for the weights"))
+    if folder is not None:
+        query = ConvertPickleQuery(path=path, folder=folder)
+        desk.window.run_errand(Errand(query=query, learn=_saved, then=open_source))
+
+
 _NO_FAMILY = Command(
     key="save_as:none",
     title="No family can express this model",
@@ -138,6 +159,14 @@ FILE_COMMANDS = (
         icon="open",
         tooltip="Open a checkpoint folder, or the folder of a training run.",
         run=_open_folder,
+    ),
+    Command(
+        key="convert_pickle",
+        title="Convert pickle…",
+        menu="File",
+        group="convert",
+        tooltip="Write the weights of a .bin or .pt file as safetensors, without running what is in it.",
+        run=_convert_pickle,
     ),
     Command(
         key="export",

@@ -41,6 +41,16 @@ class SaveAsFamilyQuery(ErrandQuery[Path]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConvertPickleQuery(ErrandQuery[Path]):
+    """Write the weights of a pickle as safetensors. Answer: the folder."""
+
+    failed: ClassVar[str] = "The pickle cannot be converted"
+    doing: ClassVar[str] = "converting the pickle"
+    path: Path
+    folder: Path
+
+
+@dataclass(frozen=True, kw_only=True)
 class Errand(Generic[R]):
     """A question to be answered once, and what its answer does. One of a kind is on its way at a time.
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
+from core_model.errors import CoreError, PickleError
 from core_model.results import PositionEncoding, Reduce
 from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer, TrainingOptions
 from explorer.state.app_state import AppState, Cell, InputText, OpenedModel, Source, Span, Tokens, TraceFacts
@@ -36,6 +37,10 @@ class Query(Generic[R]):
     failed: ClassVar[str] = "This picture cannot be computed"
     remedy: ClassVar[str] = ""
 
+    def remedy_for(self, error: CoreError) -> str:
+        """The remedy, where it depends on what went wrong."""
+        return self.remedy
+
 
 @dataclass(frozen=True, kw_only=True)
 class OpenQuery(Query[OpenedModel]):
@@ -45,6 +50,10 @@ class OpenQuery(Query[OpenedModel]):
     failed: ClassVar[str] = "The checkpoint cannot be opened"
     remedy: ClassVar[str] = "open_folder"
     source: Source
+
+    def remedy_for(self, error: CoreError) -> str:
+        """A pickle may be converted."""
+        return "convert_pickle" if isinstance(error, PickleError) else self.remedy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,18 @@ import argparse
 from pathlib import Path
 
 from core_model.checkpoint.convert import convert
+from core_model.checkpoint.pickles import convert_pickle, is_pickle
+from core_model.errors import CheckpointError
 from explorer.verbs.progress import ProgressLine
 
 _EPILOG = """\
-Without --to the family is the checkpoint's own where that can express it, else the first that can.
+A pickle (.bin, .pt, or a folder of them) is written as safetensors: a process of its own reads the weights alone, and
+what else is in it is never run. Anything else is written as the family of --to; without it, as the checkpoint's own
+where that can express it, else as the first that can.
 
 examples:
   transformer-explorer convert ./run --out ./run-for-transformers
+  transformer-explorer convert ./old/pytorch_model.bin --out ./new
   transformer-explorer convert ./adapter --base ./llama --out ./merged
 """
 
@@ -27,8 +32,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if is_pickle(arguments.path):
+        return _rewrite(arguments)
     assume = {"base": arguments.base} if arguments.base else None
     with ProgressLine("converting") as line:
         family = convert(arguments.path, arguments.out, arguments.to, assume=assume, progress=line.update)
     print(f"{arguments.out}: {family.label}")
+    return 0
+
+
+def _rewrite(arguments: argparse.Namespace) -> int:
+    """A pickle's weights as safetensors."""
+    if arguments.to or arguments.base:
+        raise CheckpointError(
+            f"{arguments.path} is a pickle, which is written as safetensors first: leave --to and --base out, then "
+            "convert the new folder",
+            path=arguments.path,
+        )
+    with ProgressLine("converting") as line:
+        convert_pickle(arguments.path, arguments.out, progress=line.update)
+    print(f"{arguments.out}: safetensors")
     return 0

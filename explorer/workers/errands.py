@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from explorer.state.app_state import OpenedModel
-from explorer.state.errands import HealthQuery, SaveAsFamilyQuery
+from explorer.state.errands import ConvertPickleQuery, HealthQuery, SaveAsFamilyQuery
 
 if TYPE_CHECKING:
     from explorer.workers.engine import Engine
@@ -23,4 +23,11 @@ def answer_save(engine: Engine, query: SaveAsFamilyQuery, cancel: CancelToken, p
 
     given = dict(query.source.assume) or None
     convert(query.source.path, query.folder, query.family, assume=given, cancel=cancel, progress=progress)
+    return query.folder
+
+
+def answer_pickle(engine: Engine, query: ConvertPickleQuery, cancel: CancelToken, progress: Progress) -> Path:
+    from core_model.checkpoint.pickles import convert_pickle
+
+    convert_pickle(query.path, query.folder, cancel=cancel, progress=progress)
     return query.folder

@@ -120,7 +120,7 @@ class Lane:
         except Cancelled as error:
             result = Problem(what=failed, message=str(error), is_cancelled=True)
         except CoreError as error:
-            details, remedy = traceback.format_exc(), job.query.remedy
+            details, remedy = traceback.format_exc(), job.query.remedy_for(error)
             result = Problem(what=failed, message=str(error), details=details, remedy=remedy)
         except Exception as error:
             text = f"{type(error).__name__}: {error}"

@@ -120,3 +120,35 @@ def test_a_model_no_family_can_express_has_one_row_that_says_so(launch: Launch, 
     desk = launch(tmp_path).window.desk
     (row,) = save_as_commands(desk)
     assert not row.is_enabled(desk) and "No family" in row.title
+
+
+def pickled(folder: Path) -> Path:
+    import torch
+
+    folder.mkdir()
+    path = folder / "pytorch_model.bin"
+    torch.save({name: torch.from_numpy(tensor) for name, tensor in tiny.tensors().items()}, path)
+    (folder / "config.json").write_text(json.dumps(tiny.CONFIG))
+    return path
+
+
+def test_a_pickle_is_converted_with_a_yes_and_then_open(
+    launch: Launch, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer = launch(pickled(tmp_path / "old"), "3 1 4")
+    desk, asked = explorer.window.desk, []
+    problem = explorer.controller.problem
+    assert problem is not None and problem.remedy == "convert_pickle" and "never opened" in problem.message
+
+    def answer(title: str, text: str) -> bool:
+        asked.append(text)
+        return len(asked) > 1
+
+    monkeypatch.setattr(explorer.window, "ask_yes", answer)
+    monkeypatch.setattr(explorer.window, "ask_for_new_folder", lambda title: tmp_path / "new")
+    command("convert_pickle").run(desk)
+    assert "can run code" in asked[0] and explorer.controller.is_idle, "no is no"
+    command("convert_pickle").run(desk)
+    wait_until_idle(qtbot, explorer)
+    model = explorer.store.state.current_model
+    assert model is not None and model.source.path == tmp_path / "new" and model.info.refusal is None
