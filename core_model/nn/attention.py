@@ -129,14 +129,17 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
 
 
 def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:
-    """Attention weights of whole rows of scores: softmax or ReLU over the keys. A row that sees no key is all zero."""
+    """Attention weights of whole rows of scores: softmax or ReLU over the keys. A row that sees no key is all zero.
+
+    A score that is not a number makes its row not a number: that is shown, never hidden.
+    """
     if heads.spec.normalizer == "relu":
-        n_visible_BHN1 = s_BHNM.isfinite().sum(-1, keepdim=True).clamp(min=1)
+        n_visible_BHN1 = (~s_BHNM.isneginf()).sum(-1, keepdim=True).clamp(min=1)
         return functional.relu(s_BHNM) / n_visible_BHN1
     if heads.sinks_H is not None:
         sink_BHN1 = heads.sinks_H.float()[None, :, None, None].expand(*s_BHNM.shape[:-1], 1)
         return torch.cat((s_BHNM, sink_BHN1), dim=-1).softmax(-1)[..., :-1]
-    return s_BHNM.softmax(-1).nan_to_num(0.0)
+    return s_BHNM.softmax(-1).masked_fill(s_BHNM.isneginf(), 0.0)
 
 
 def take_keys(x_BKMD: torch.Tensor, key_M: torch.Tensor) -> torch.Tensor:

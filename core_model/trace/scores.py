@@ -118,7 +118,7 @@ class HeadScores:
     def _known_normalizer(self) -> torch.Tensor | None:
         """The row normalisers [N] if they need no work: computed before, or by the kernel of the forward pass."""
         known_BHN = self._head.logsumexp_BHN
-        return self._row_normalizer if known_BHN is None else known_BHN[0, 0].float()
+        return self._row_normalizer if known_BHN is None else _settled(known_BHN[0, 0].float())
 
     def _computed_normalizer(self, rows: slice, cancel: CancelToken | None) -> torch.Tensor:
         """Those of the rows of a slice, in one streaming pass over blocks of them."""
@@ -140,11 +140,11 @@ class HeadScores:
     def _normalizer_of(self, s_NM: torch.Tensor) -> torch.Tensor:
         """Normalisers [N] of rows of scores; those of rows that see no key leave their weights at 0."""
         if not self._is_softmax:
-            return s_NM.isfinite().sum(-1).clamp(min=1).float()
+            return (~s_NM.isneginf()).sum(-1).clamp(min=1).float()
         logsumexp_N = s_NM.logsumexp(-1)
         if self._head.sinks_H is not None:
             logsumexp_N = torch.logaddexp(logsumexp_N, self._head.sinks_H.float())
-        return logsumexp_N.masked_fill(logsumexp_N.isneginf(), float("inf"))
+        return _settled(logsumexp_N)
 
     def _keys(self, cols: slice) -> torch.Tensor:
         """The indices [M] of the keys of a slice, which may step."""
@@ -160,6 +160,13 @@ class HeadScores:
         """Queries [N, D + 1] with -logsumexp as last column, keys [D + 1, M] with 1: their product is the exponent."""
         q_ND = self._head.q_BHND[0, 0].float() * self._head.spec.scale
         k_MD = self._head.k_BKMD[0, 0].float()
-        q_augmented = torch.cat((q_ND, -self.row_normalizer[:, None].nan_to_num(posinf=0.0)), dim=1)
+        sees_none_N = self.row_normalizer.isposinf()
+        q_augmented = torch.cat((q_ND, -self.row_normalizer.masked_fill(sees_none_N, 0.0)[:, None]), dim=1)
         k_augmented = torch.cat((k_MD, torch.ones_like(k_MD[:, :1])), dim=1)
         return q_augmented, k_augmented.t().contiguous()
+
+
+def _settled(logsumexp_N: torch.Tensor) -> torch.Tensor:
+    """Log-sum-exps to subtract: +inf for a row that sees no key, whose weights are 0; NaN where scores overflow."""
+    overflows_N, sees_none_N = logsumexp_N.isposinf(), logsumexp_N.isneginf()
+    return logsumexp_N.masked_fill(overflows_N, float("nan")).masked_fill(sees_none_N, float("inf"))

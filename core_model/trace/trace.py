@@ -79,6 +79,11 @@ class Trace:
         """The attention sites there are, in the order they run."""
         return tuple(dict.fromkeys(site for site, _ in self._heads))
 
+    def not_numbers(self) -> dict[str, tuple[int, ...]]:
+        """The layers of each site whose attention holds NaN: weights that are no numbers, or scores that overflow."""
+        found = {site: tuple(i for i in self._layers(site) if _holds_nan(self._heads[site, i])) for site in self.sites}
+        return {site: layers for site, layers in found.items() if layers}
+
     @property
     def n_bytes(self) -> int:
         """Bytes of everything this trace keeps alive, each storage counted once."""
@@ -263,3 +268,10 @@ def _array(x: torch.Tensor) -> FloatArray:
 
 def _mask_array(x: torch.Tensor) -> BoolArray:
     return read_only(x.cpu().numpy())
+
+
+def _holds_nan(heads: HeadInputs) -> bool:
+    """Whether any row of any head has no weights that are numbers."""
+    if not (heads.q_BHND.isfinite().all() and heads.k_BKMD.isfinite().all()):
+        return True
+    return any(bool(HeadScores(heads, head).row_normalizer.isnan().any()) for head in range(heads.q_BHND.shape[1]))
