@@ -120,6 +120,7 @@ class Explorer(QObject):
         self.is_at_rest = False
         """Whether it was closed and every thread has ended."""
         self._first: Path | None = None
+        self._is_forgetful = False
         self.faults = Bridge(self)
         self.faults.arrived.connect(self._on_faults_arrived, Qt.ConnectionType.QueuedConnection)
         self.store = Store(state_of(settings))
@@ -190,6 +191,9 @@ class Explorer(QObject):
             self._keeper.save(settings_of(self.store.state, window))
         except OSError as error:
             _LOG.error("settings cannot be saved: %s", error)
+            if not self._is_forgetful:
+                self._is_forgetful = True
+                self.tell(f"What you choose is not remembered for the next start: {error}")
 
     @Slot()
     def _on_window_first_painted(self) -> None:

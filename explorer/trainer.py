@@ -100,6 +100,7 @@ class Trainer(QObject):
             self._timer.stop()
         if details:
             _LOG.error("%s\n%s", facts["problem"], details)
+        if facts.get("phase") == "failed":  # whoever looks at another layout shall know it too
             self._store.settle(add_notice(Notice(severity="error", text=facts["problem"], details=details)))
 
     @Slot()

@@ -80,11 +80,11 @@ class TrainingThread:
         self._thread.start()
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """Whatever happens is told."""
+        """Whatever happens is told; with its traceback where it is a fault of this program."""
         try:
             work()
         except CoreError as error:
-            self._end(phase="failed", problem=str(error), details=traceback.format_exc())
+            self._end(phase="failed", problem=str(error))
         except Exception as error:
             self._end(phase="failed", problem=f"{type(error).__name__}: {error}", details=traceback.format_exc())
 

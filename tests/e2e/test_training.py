@@ -129,6 +129,8 @@ def test_what_cannot_be_trained_is_said_where_the_progress_would_be(training, tm
     assert training.facts.phase == "failed"
     assert "gone.txt cannot be read" in panel._words.text()
     assert "gone.txt cannot be read" in panel._page.currentWidget().widget().accessibleName()
+    (notice,) = training.explorer.store.state.notices
+    assert "gone.txt cannot be read" in notice.text and not notice.details  # no traceback: it is no fault of ours
 
 
 def test_a_form_with_a_problem_does_not_start(training):

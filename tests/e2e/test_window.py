@@ -260,6 +260,16 @@ def test_settings_that_cannot_be_written_do_not_keep_the_window_from_closing(
     assert "settings cannot be saved" in caplog.text
 
 
+def test_settings_that_cannot_be_written_are_said_once(launch: Launch, tmp_path: Path, qtbot: QtBot) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    explorer = launch(keeper=SettingsStore(tmp_path / "file" / "settings.json"))
+    for colormap in ("magma", "grey"):
+        explorer.store.settle(set_display(colormap=colormap))
+        qtbot.waitUntil(lambda: not explorer._saving.isActive())
+    said = [notice.text for notice in explorer.store.state.notices if "is not remembered" in notice.text]
+    assert len(said) == 1 and str(tmp_path / "file") in said[0]
+
+
 def test_the_window_is_painted_before_torch_is_imported() -> None:
     script = """
 import sys
