@@ -22,8 +22,8 @@ def shown(text: object) -> str:
 
 
 def file_name(path: Path) -> str:
-    """The last part of a path as printable text, whatever bytes it has on disk."""
-    return shown(os.fsencode(path.name).decode("utf-8", "backslashreplace"))
+    """The last part of a path, whole where it has none, as printable text, whatever bytes it has on disk."""
+    return shown(os.fsencode(path.name or path).decode("utf-8", "backslashreplace"))
 
 
 def some_of(names: Collection[str] | Iterable[str], most: int = 3) -> str:

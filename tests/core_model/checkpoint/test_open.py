@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -392,3 +393,8 @@ def test_any_llama_config_is_a_reading_or_a_core_error(
         assert str(checkpoint.info.refusal).isprintable()
         with pytest.raises(CoreError):
             checkpoint.load_model()
+
+
+def test_a_path_without_a_last_part_is_named_whole() -> None:
+    with pytest.raises(CheckpointError, match=f"^{re.escape(Path.cwd().anchor)} holds no"):
+        open_checkpoint(Path.cwd().anchor)
