@@ -27,6 +27,7 @@ class MessagesPanel(Panel):
         self._notices: tuple[Notice, ...] = ()
         self._list = QListWidget(self)
         self._list.setWordWrap(True)
+        self._list.setResizeMode(QListWidget.ResizeMode.Adjust)
         self._list.setTextElideMode(Qt.TextElideMode.ElideNone)
         self._list.setIconSize(QSize(ICON, ICON))
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -44,7 +44,7 @@ class FactSheetView(QTextEdit):
     def set_sheet(self, sheet: FactSheet) -> None:
         """Show facts; the scroll position stays."""
         self._sheet = sheet
-        html = sheet_html(sheet, self._themes.theme, round(_WIDEST_NAME * self.viewport().width()))
+        html = sheet_html(sheet, self._themes.theme, round(_WIDEST_NAME * self.width()))
         if html == self._html:
             return
         self._html = html

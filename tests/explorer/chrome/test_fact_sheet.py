@@ -35,3 +35,13 @@ def test_what_was_inferred_says_so_and_what_was_stated_does_not(qtbot: QtBot, qa
     view = _view(qtbot, qapp, FactRow(name="heads", value="4", mark="inferred"), FactRow(name="layers", value="2"))
     assert "4 (inferred)" in view.toPlainText()
     assert "2 (" not in view.toPlainText()
+
+
+def test_a_sheet_that_needs_a_scroll_bar_is_shown_once(qtbot: QtBot, qapp: QApplication) -> None:
+    view = _view(qtbot, qapp)
+    view.resize(220, 100)
+    with qtbot.waitExposed(view):
+        view.show()
+    view.set_sheet(_sheet(*(FactRow(name=f"fact number {n}", value="4") for n in range(30))))
+    view.resize(260, 100)
+    assert view.toPlainText().count("fact number 7") == 1
