@@ -97,7 +97,8 @@ class Tokens:
 class TraceFacts:
     """The fact that a forward pass was run and is kept: the bytes it holds and the seconds it took.
 
-    `info` is the model card after its weights were read, which may have added warnings.
+    `info` is the model card after its weights were read, which may have added warnings. `not_numbers` names the
+    layers of each site whose attention holds NaN.
     """
 
     source: Source
@@ -105,6 +106,7 @@ class TraceFacts:
     info: ModelInfo
     n_bytes: int
     seconds: float
+    not_numbers: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+from core_model.sites import ATTENTION_SITES
 from explorer.state.app_state import (
     AppState,
     Assumed,
@@ -165,9 +166,16 @@ def with_trace(facts: TraceFacts) -> Move:
         model = state.model
         if model is not None and model.source == facts.source:
             model = replace(model, info=facts.info)
-        return replace(state, trace=facts, model=model)
+        notices = (*state.notices, *(_not_numbers(facts, site, layers) for site, layers in facts.not_numbers))
+        return replace(state, trace=facts, model=model, notices=notices)
 
     return move
+
+
+def _not_numbers(facts: TraceFacts, site: str, layers: tuple[int, ...]) -> Notice:
+    which = ", ".join(map(str, layers))
+    text = f"{facts.info.name}: attention in {ATTENTION_SITES.get(site, site)}, layer {which}, is not a number (NaN)"
+    return Notice(severity="warning", text=f"{text}: stored weights are no numbers, or the scores overflow.")
 
 
 def _with_recent(recent: tuple[Path, ...], source: Source) -> tuple[Path, ...]:

@@ -9,8 +9,8 @@ import numpy as np
 from core_model.results import HeatmapView
 from explorer.state.answers import MatrixAnswer
 from explorer.state.app_state import AppState
-from explorer.viewmodels.records import FloatArray, HeatmapPicture
-from explorer.viewmodels.scales import scaled
+from explorer.viewmodels.records import BoolArray, FloatArray, HeatmapPicture
+from explorer.viewmodels.scales import Scaled, scaled
 from explorer.viewmodels.sites import site_name
 
 _CROSS_TITLES = "query: token the decoder reads", "key: token the encoder reads"
@@ -23,6 +23,7 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
     """The whole matrix, exact or pooled, in the scale and colours that the state asks for."""
     view, display = answer.view, state.display
     drawn = scaled(view.values, answer.row_peaks, display.scale, n_first_keys=_n_first_keys(view))
+    missing, missing_name = _missing(view, drawn)
     given, given_title = _given(answer)
     row_title, col_title = _CROSS_TITLES if view.site == "decoder.cross" else _SELF_TITLES
     return HeatmapPicture(
@@ -37,8 +38,8 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
         note=_note(view),
         colormap=display.colormap,
         masked=view.masked if view.masked.any() else None,
-        missing=drawn.left_out,
-        missing_name="left out",
+        missing=missing,
+        missing_name=missing_name,
         weights=view.values,
         row_labels=answer.queries.texts,
         col_labels=answer.keys.texts,
@@ -56,6 +57,7 @@ def matrix_tile(answer: MatrixAnswer, whole: HeatmapPicture, state: AppState) ->
     """A closer part to lay over the whole, or all of it pooled over its sample, in the whole's own scale."""
     view = answer.view
     drawn = scaled(view.values, answer.row_peaks, state.display.scale, n_first_keys=_n_first_keys(view))
+    missing, missing_name = _missing(view, drawn)
     return replace(
         whole,
         values=drawn.values,
@@ -63,12 +65,28 @@ def matrix_tile(answer: MatrixAnswer, whole: HeatmapPicture, state: AppState) ->
         cols=view.cols,
         note=_note(view),
         masked=view.masked if view.masked.any() else None,
-        missing=drawn.left_out,
+        missing=missing,
+        missing_name=missing_name,
         weights=view.values,
-        given=answer.row_peaks,
+        given=_known(answer.row_peaks),
         given_title=_PEAKS,
         received=None,
     )
+
+
+def _missing(view: HeatmapView, drawn: Scaled) -> tuple[BoolArray | None, str]:
+    """The cells without a colour, and why: the scale leaves them out, or the model computed no number there."""
+    no_number = np.isnan(view.values)
+    if not no_number.any():
+        return drawn.left_out, "left out"
+    if drawn.left_out is None:
+        return no_number, "not a number"
+    return no_number | drawn.left_out, "left out or not a number"
+
+
+def _known(values: FloatArray) -> FloatArray | None:
+    """A strip beside the matrix, if all of it is known."""
+    return None if np.isnan(values).any() else values
 
 
 def _n_first_keys(view: HeatmapView) -> int:
@@ -91,14 +109,14 @@ def _note(view: HeatmapView) -> str:
     return f"{word} of up to {height} x {width} cells a pixel; zoom in for exact cells"
 
 
-def _given(answer: MatrixAnswer) -> tuple[FloatArray, str]:
+def _given(answer: MatrixAnswer) -> tuple[FloatArray | None, str]:
     """What each query gives in sum where that is not 1 for all of them, else its largest weight, with its name."""
     view = answer.view
     sums = view.values.sum(axis=1)
     is_whole = view.exact and view.cols == (0, len(answer.keys))
     if is_whole and not np.allclose(sums[~view.masked.all(axis=1)], 1.0, atol=_SUM_TOLERANCE):
-        return sums, "given"
-    return answer.row_peaks, _PEAKS
+        return _known(sums), "given"
+    return _known(answer.row_peaks), _PEAKS
 
 
 def _received(view: HeatmapView) -> FloatArray | None:
@@ -106,4 +124,4 @@ def _received(view: HeatmapView) -> FloatArray | None:
     if not view.exact:
         return None
     n_seeing = np.maximum(1, (~view.masked).sum(axis=0))
-    return (view.values.sum(axis=0) / n_seeing).astype(np.float32)
+    return _known((view.values.sum(axis=0) / n_seeing).astype(np.float32))

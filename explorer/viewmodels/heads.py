@@ -37,4 +37,6 @@ def _note(answer: HeadsAnswer, state: AppState) -> str:
     tokens = state.current_tokens
     longest = max(len(tokens.queries(answer.site)), len(tokens.keys(answer.site))) if tokens else 0
     is_pooled = longest > answer.thumbnails.shape[-1]
-    return "largest weight under each pixel" if is_pooled else "exact cells"
+    note = "largest weight under each pixel" if is_pooled else "exact cells"
+    spoilt = dict(state.trace.not_numbers).get(answer.site, ()) if state.trace else ()
+    return f"{note}; not a number in layer {', '.join(map(str, spoilt))}" if spoilt else note

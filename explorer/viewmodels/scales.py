@@ -62,7 +62,7 @@ def scaled(weights: FloatArray, row_peaks: FloatArray, scale: ScaleName, *, n_fi
     if scale == "sink_excluded":
         left_out = np.zeros(weights.shape, dtype=np.bool_)
         left_out[:, : min(n_first_keys, 1)] = True
-        peak = float(weights[~left_out].max(initial=0.0)) or 1.0
+        peak = float(np.nan_to_num(weights[~left_out]).max(initial=0.0)) or 1.0
         return Scaled(
             values=weights,
             levels=(0.0, peak),
@@ -70,7 +70,7 @@ def scaled(weights: FloatArray, row_peaks: FloatArray, scale: ScaleName, *, n_fi
             name=f"attention weight, {_keys(n_first_keys)} left out",
             left_out=left_out if n_first_keys else None,
         )
-    top = max(1.0, float(weights.max(initial=0.0)))
+    top = max(1.0, float(np.nan_to_num(weights).max(initial=0.0)))
     return Scaled(values=weights, levels=(0.0, top), ticks=(), name="attention weight, linear")
 
 

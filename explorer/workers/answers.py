@@ -59,6 +59,7 @@ def _trace(engine: Engine, query: TraceQuery, cancel: CancelToken, progress: Pro
         info=engine.checkpoint(query.source).info,
         n_bytes=trace.n_bytes,
         seconds=time.perf_counter() - start,
+        not_numbers=tuple(trace.not_numbers().items()),
     )
 
 

@@ -112,3 +112,10 @@ def test_what_the_weights_told_goes_onto_the_card() -> None:
 @pytest.mark.parametrize(("pixels", "size"), [(3, 8), (18, 16), (64, 64), (1000, 256)])
 def test_thumbnails_are_made_for_the_pixels_they_have(pixels: int, size: int) -> None:
     assert set_thumbnail_size(pixels)(traced_state()).thumbnail_size == size
+
+
+def test_attention_that_is_not_a_number_is_said_with_its_layers() -> None:
+    facts = replace(trace_facts(), not_numbers=(("decoder.self", (1, 2)),))
+    notices = with_trace(facts)(AppState()).notices
+    assert [notice.severity for notice in notices] == ["warning"]
+    assert "decoder self-attention, layer 1, 2, is not a number" in notices[0].text

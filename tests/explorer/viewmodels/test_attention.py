@@ -8,7 +8,7 @@ import pytest
 
 from core_model.results import HeatmapView
 from explorer.state.answers import MatrixAnswer
-from explorer.state.app_state import Display
+from explorer.state.app_state import Display, ScaleName
 from explorer.state.training import TrainingFacts
 from explorer.viewmodels.attention import matrix_picture, matrix_tile
 from explorer.viewmodels.readout import readout
@@ -149,3 +149,27 @@ def test_the_status_names_the_run_in_the_layout_for_training() -> None:
 
 def test_the_status_names_what_could_not_be_opened() -> None:
     assert source_line(traced_state(model=None), None) == "/models/tiny"
+
+
+def spoilt_answer() -> MatrixAnswer:
+    """Row 1 is not a number where it is not masked."""
+    good = answer()
+    values = np.where(MASKED, 0, WEIGHTS).astype(np.float32)
+    values[1, :2] = np.nan
+    return replace(good, view=replace(good.view, values=values), row_peaks=values.max(axis=1))
+
+
+@pytest.mark.parametrize("scale", ["linear", "log", "row_max", "sink_excluded"])
+def test_what_is_not_a_number_has_a_look_of_its_own_in_every_scale(scale: ScaleName) -> None:
+    picture = matrix_picture(spoilt_answer(), traced_state(display=Display(scale=scale)))
+    assert picture.missing is not None
+    assert picture.missing[1, :2].tolist() == [True, True]
+    assert not picture.missing[2, 1:].any()
+    assert "not a number" in picture.missing_name
+    assert np.isfinite(picture.levels).all()
+
+
+def test_no_strip_is_drawn_from_what_is_not_a_number() -> None:
+    picture = matrix_picture(spoilt_answer(), traced_state())
+    assert picture.received is None
+    assert picture.given is None
