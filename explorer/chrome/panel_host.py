@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from explorer.actions.commands import command
 from explorer.panels.panel import Panel, PanelSpec
-from explorer.state.app_state import AppState, Display
+from explorer.state.app_state import AppState
 from explorer.state.outcome import Problem
 from explorer.theme.manager import ThemeManager
 from explorer.viewmodels.guidance import no_guidance
@@ -74,7 +74,7 @@ class AskingHost(PanelHost):
         self._result: Any = None
         self._detail: Any = None
         self._laid_over: Any = None
-        self._drawn_with: Display | None = None
+        self._drawn_with: object = None
         self._picture: Any = None
         self._action = ""
         self._waiting = ""
@@ -100,7 +100,7 @@ class AskingHost(PanelHost):
     def show_state(self, state: AppState) -> None:
         """Draw the same answer anew where it is to look different, and tell the panel."""
         self._state = state
-        if self._picture is not None and state.display != self._drawn_with:
+        if self._picture is not None and not self._waiting and self._looks_different:
             self._draw()
         self.panel.show_state(state)
 
@@ -133,6 +133,8 @@ class AskingHost(PanelHost):
         if result is not self._result:
             self._result, self._detail, self._laid_over = result, None, None
             self._draw()
+        elif self._looks_different:
+            self._draw()
         self.panel.set_stale(False)
         self._page.show_content()
 
@@ -162,9 +164,14 @@ class AskingHost(PanelHost):
             self._draw_detail()
         self.picture_changed.emit()
 
+    @property
+    def _looks_different(self) -> bool:
+        """Whether the same answer is to be drawn anew."""
+        return self.spec.look(self._state) != self._drawn_with
+
     def _draw(self) -> None:
         assert self.spec.view is not None
-        self._drawn_with = self._state.display
+        self._drawn_with = self.spec.look(self._state)
         self._picture = self.spec.view(self._result, self._state)
         self.panel.draw(self._picture)
         if self._detail is not None:

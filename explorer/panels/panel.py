@@ -51,12 +51,18 @@ class Panel(QWidget):
         return ()
 
 
+def display(state: AppState) -> object:
+    """All that most views read of the state."""
+    return state.display
+
+
 @dataclass(frozen=True, kw_only=True)
 class PanelSpec:
     """One row of PANELS.
 
     `query` asks what the panel shows and `view(result, state)` turns the answer into its picture; both pure. A panel
-    without a query shows the state alone. `detail` asks for a part to lay over the picture, and
+    without a query shows the state alone. The view is asked anew when `look(state)` changes, while the answer is that
+    to the state. `detail` asks for a part to lay over the picture, and
     `detail_view(result, picture, state)` turns it into one like the picture. `guidance(state)` says what to do when
     there is nothing to ask. In `layouts` it is open at first, a tab of the panel `beside`; or it stands `inside` a
     panel, which adopts it.
@@ -70,6 +76,7 @@ class PanelSpec:
     factory: Callable[[ThemeManager], Panel]
     query: QueryFunction | None = None
     view: Callable[[Any, AppState], Any] | None = None
+    look: Callable[[AppState], object] = display
     detail: QueryFunction | None = None
     detail_view: Callable[[Any, Any, AppState], Any] | None = None
     beside: str = ""

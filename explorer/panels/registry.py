@@ -35,7 +35,7 @@ from explorer.viewmodels.guidance import first_steps, model_first, open_first
 from explorer.viewmodels.heads import heads_picture
 from explorer.viewmodels.inspector import inspector_sheet
 from explorer.viewmodels.model_card import model_card
-from explorer.viewmodels.positions import positions_picture
+from explorer.viewmodels.positions import positions_look, positions_picture
 from explorer.viewmodels.tensor_list import tensor_table
 from explorer.viewmodels.tensor_picture import spectrum_picture, tensor_part, tensor_picture
 
@@ -75,6 +75,7 @@ PANELS: tuple[PanelSpec, ...] = (
         factory=PositionsPanel,
         query=positions_query,
         view=positions_picture,
+        look=positions_look,
         tooltip="How the open model knows the order of its tokens.",
         guidance=model_first,
     ),

@@ -44,6 +44,11 @@ class PositionsPicture:
     n_dimensions: int = 0
 
 
+def positions_look(state: AppState) -> object:
+    """What the picture reads of the state."""
+    return state.display, state.position_curves
+
+
 def positions_picture(encoding: PositionEncoding, state: AppState) -> PositionsPicture:
     """The encoding as the model computes it, with the curves that the state asks for."""
     title, explanation = _KINDS[encoding.kind]

@@ -301,3 +301,14 @@ def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(
     drop(explorer.window, text)
     assert "is not UTF-8 text (byte 2 is 0xfc)" in explorer.store.state.notices[-1].text
     assert explorer.store.state.inputs.text == TEXT
+
+
+def test_a_click_on_a_column_of_the_positions_draws_its_curve(launch: Launch, model_folder: Path, qtbot: QtBot) -> None:
+    explorer = launch(model_folder / "encoder", "a cat")
+    explorer.window.show_panel("positions")
+    wait_until_idle(qtbot, explorer)
+    (heatmap,) = explorer.window.host("positions").findChildren(HeatmapPlot)
+    before = explorer.window.host("positions").picture.dimensions
+    chosen = min(set(range(16)) - set(before))
+    heatmap.cell_clicked.emit(0, chosen)
+    assert chosen in explorer.window.host("positions").picture.dimensions
