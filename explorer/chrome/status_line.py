@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 from explorer.state.app_state import AppState
 from explorer.state.errands import ErrandQuery
 from explorer.state.queries import AnyQuery, OpenQuery, TokensQuery, TraceQuery
+from explorer.state.tensor_queries import SpectrumQuery, TensorPartQuery, TensorQuery
 from explorer.theme.fonts import caption_font
 from explorer.theme.icons import icon
 from explorer.theme.metrics import SPACE_3
@@ -83,6 +84,8 @@ def _words(query: AnyQuery) -> str:
             return "reading the text"
         case TraceQuery():
             return "running the model"
+        case TensorQuery() | TensorPartQuery() | SpectrumQuery():
+            return "reading a tensor"
         case ErrandQuery():
             return query.doing
     return "drawing"

@@ -29,6 +29,8 @@ POOLINGS: Final[dict[Pooling, tuple[str, str]]] = {
     "extreme": ("Extreme", "A pixel shows the number of its block that is farthest from 0, with its sign."),
     "mean": ("Mean", "A pixel shows the mean of its block."),
 }
+_LOG_FROM: Final = 10
+"""Ratio of the fullest bin to the emptiest from which a histogram has a log scale."""
 _AXES: Final[dict[HeadPart, tuple[str, str]]] = {
     "query": ("head dimension", "stream, read"),
     "key": ("head dimension", "stream, read"),
@@ -74,15 +76,16 @@ def tensor_part(view: TensorView, whole: TensorPicture, state: AppState) -> Tens
 
 
 def spectrum_picture(answer: SpectrumAnswer, state: AppState) -> CurvePicture:
-    """Singular values by their rank, on a log scale; those that cannot be told from 0 are left out."""
+    """Singular values by their rank, on a log scale where they differ much; none that cannot be told from 0."""
     values = answer.values
     shown = np.where(values > 1e-7 * values.max(initial=0.0), values, np.nan)
+    is_log = bool(np.nanmax(shown, initial=0.0) > _LOG_FROM * np.nanmin(shown, initial=np.inf))
     return CurvePicture(
         series=(Series(name="singular value", x=np.arange(1, len(values) + 1, dtype=np.float64), y=shown),),
         title=f"Singular values of {subject_name(answer.subject)}",
         x_title="rank",
         y_title="singular value",
-        log_y=bool(np.isfinite(shown).any()),
+        log_y=is_log,
     )
 
 
@@ -144,16 +147,18 @@ def _share(count: int, total: int) -> str:
 
 
 def _histogram(numbers: TensorStatistics) -> CurvePicture | None:
-    """Steps over the bins; empty bins are gaps, for a logarithm has no 0."""
+    """Steps over the bins, on a log scale where they differ much; empty bins are gaps there."""
     if not numbers.n_finite:
         return None
-    counts = np.where(numbers.counts > 0, numbers.counts, np.nan)
+    filled = numbers.counts[numbers.counts > 0]
+    is_log = bool(filled.max() > _LOG_FROM * filled.min())
+    counts = np.where(numbers.counts > 0, numbers.counts, np.nan) if is_log else numbers.counts.astype(np.float64)
     return CurvePicture(
         series=(Series(name="numbers", x=np.repeat(numbers.edges, 2)[1:-1], y=np.repeat(counts, 2)),),
         title=f"Histogram, {len(numbers.counts)} equal bins" if len(numbers.counts) > 1 else "Histogram, one bin",
         x_title="value",
         y_title="numbers in the bin",
-        log_y=True,
+        log_y=is_log,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
-from PySide6.QtWidgets import QHeaderView, QTreeView, QWidget
+from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
 from explorer.theme.metrics import SPACE_3
 from explorer.viewmodels.tensor_list import COLUMNS, Column, TensorGroup, TensorTable
@@ -14,7 +14,7 @@ from explorer.viewmodels.tensor_list import COLUMNS, Column, TensorGroup, Tensor
 _Index = QModelIndex | QPersistentModelIndex
 _GROUP = 0
 """Internal number of a group; a row has that of its group, counted from 1."""
-_WIDTHS = {"name": 184, "shape": 104, "dtype": 72, "size": 72, "role": 160, "file": 140}
+_WIDTHS = {"name": 184, "shape": 108, "dtype": 72, "size": 72, "role": 160, "file": 140}
 _OPEN_UP_TO = 60
 """Rows that are shown with all their groups open."""
 
@@ -99,6 +99,14 @@ class TensorTreeModel(QAbstractItemModel):
         return self._groups[index.internalId() - 1]
 
 
+class _NameDelegate(QStyledItemDelegate):
+    """Cuts names at their beginning: what tells them apart stands at the end."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: _Index) -> None:  # noqa: N802
+        super().initStyleOption(option, index)
+        option.textElideMode = Qt.TextElideMode.ElideLeft  # pyright: ignore[reportAttributeAccessIssue]  (not in its stubs)
+
+
 class TensorTree(QTreeView):
     """Tells which tensor the person goes to, by mouse or keys, and which column is to sort."""
 
@@ -112,7 +120,7 @@ class TensorTree(QTreeView):
         self.setModel(self._model)
         self.setUniformRowHeights(True)
         self.setIndentation(SPACE_3)
-        self.setTextElideMode(Qt.TextElideMode.ElideLeft)
+        self.setItemDelegateForColumn(0, _NameDelegate(self))
         self.setFrameShape(QTreeView.Shape.NoFrame)
         header = self.header()
         header.setSectionsClickable(True)

@@ -187,3 +187,10 @@ def test_singular_values_that_cannot_be_told_from_zero_are_left_out():
     values = np.array([2.0, 1.0, 1e-9])
     (curve,) = spectrum_picture(SpectrumAnswer(subject="w", shape=(3, 3), values=values), STATE).series
     assert curve.y[:2].tolist() == [2.0, 1.0] and np.isnan(curve.y[2])
+
+
+@pytest.mark.parametrize(("values", "is_log"), [(np.arange(256.0), False), (np.append(np.zeros(99), 1.0), True)])
+def test_a_histogram_has_a_log_scale_where_its_bins_differ_much(values: np.ndarray, is_log: bool):
+    histogram = tensor_picture(answer(values), STATE).histogram
+    assert histogram is not None and histogram.log_y == is_log
+    assert np.isnan(histogram.series[0].y).any() == is_log
