@@ -90,8 +90,8 @@ class Docks:
     def _dock(self, host: PanelHost) -> QDockWidget:
         dock = QDockWidget(host.spec.title, self._window)
         dock.setObjectName(f"dock_{host.spec.key}")
+        dock.setTitleBarWidget(_TitleRow(host, dock))  # before the panel: Tab goes from the title into it
         dock.setWidget(host)
-        dock.setTitleBarWidget(_TitleRow(host, dock))
         return dock
 
 

@@ -72,10 +72,12 @@ class TopBar(QWidget):
         fields = _fields(state.current_model)
         self._text.set_text(state.inputs.text)
         self._text.setPlaceholderText(fields.text)
+        self._text.setToolTip(fields.text)
         self._text.setEnabled(state.current_model is None or state.current_model.info.refusal is None)
         self._second.setVisible(bool(fields.second))
         self._second.set_text(state.inputs.target if fields.is_target else state.inputs.pair)
         self._second.setPlaceholderText(fields.second)
+        self._second.setToolTip(fields.second)
 
     def _show_model(self, model: OpenedModel | None) -> None:
         self._model.setVisible(model is not None)

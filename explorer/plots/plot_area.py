@@ -3,7 +3,7 @@
 Built from pyqtgraph's parts and not from its PlotItem, which brings seven menus and a control panel along.
 """
 
-from PySide6.QtCore import QEvent, QPointF, Signal
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
@@ -26,6 +26,7 @@ class PlotArea(pg.GraphicsView):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # no key does anything here
         self.box = pg.ViewBox(enableMenu=False, defaultPadding=0.02)
         self.box.setMouseEnabled(x=True, y=False)
         self.box.setAutoVisible(y=True)

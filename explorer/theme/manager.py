@@ -102,6 +102,13 @@ def palette_of(theme: Theme) -> QPalette:
     palette = QPalette()
     for role, color in colors.items():
         palette.setColor(role, QColor(color))
-    for role in (roles.WindowText, roles.Text, roles.ButtonText, roles.HighlightedText, roles.ToolTipText):
+    for role in (
+        roles.WindowText,
+        roles.Text,
+        roles.PlaceholderText,
+        roles.ButtonText,
+        roles.HighlightedText,
+        roles.ToolTipText,
+    ):
         palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(theme.text_disabled))
     return palette

@@ -156,6 +156,7 @@ def _scrolling(page: QWidget, parent: QWidget) -> QScrollArea:
     """Details may be taller than a small panel."""
     area = QScrollArea(parent)
     area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setWidgetResizable(True)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setWidget(page)
