@@ -56,10 +56,15 @@ def cached_models(cache: Path | None = None) -> tuple[CachedModel, ...]:
 
 def find_cached(name: str, cache: Path | None = None) -> Path | None:
     """The folder of a model in the cache, by its name on the Hub; None when it is not there."""
-    if not _REPOSITORY.fullmatch(name):
+    if not is_repository(name):
         return None
     entry = (cache_folder() if cache is None else cache) / f"models--{name.replace('/', '--')}"
     return entry if (entry / "snapshots").is_dir() else None
+
+
+def is_repository(name: str) -> bool:
+    """Whether a model on the Hub may have that name."""
+    return _REPOSITORY.fullmatch(name) is not None
 
 
 def cached_name(folder_name: str) -> str | None:
