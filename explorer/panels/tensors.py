@@ -66,7 +66,8 @@ class TensorsPanel(Panel):
         self._inner = panel
         self._splitter.addWidget(place)
         self._splitter.setSizes(_SIDES)
-        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setStretchFactor(0, 2)
+        self._splitter.setStretchFactor(1, 3)
 
     def controls(self) -> Sequence[QWidget]:
         return self._grouping, *(self._inner.controls() if self._inner is not None else ())

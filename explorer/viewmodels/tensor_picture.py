@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from core_model.checkpoint.wording import shown
 from core_model.pieces import as_matrix
 from core_model.results import HeadPart, Pooling, TensorStatistics, TensorView
 from explorer.state.app_state import AppState
@@ -90,10 +91,10 @@ def spectrum_picture(answer: SpectrumAnswer, state: AppState) -> CurvePicture:
 
 
 def subject_name(subject: Subject) -> str:
-    """A tensor's name, or head and part in words."""
+    """A tensor's name on one line, or head and part in words."""
     if isinstance(subject, HeadCut):
         return f"{PARTS[subject.part][0]}, {subject.site} L{subject.layer} H{subject.head}"
-    return subject
+    return shown(subject)
 
 
 def cell_text(picture: HeatmapPicture, row: int, col: int) -> str:

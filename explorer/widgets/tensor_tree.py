@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
 from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
+from core_model.checkpoint.wording import shown
 from explorer.theme.metrics import SPACE_3
 from explorer.viewmodels.tensor_list import COLUMNS, Column, TensorGroup, TensorTable
 
@@ -83,11 +84,11 @@ class TensorTreeModel(QAbstractItemModel):
             return self._group_text(self._groups[index.row()], column)
         row = self._table.rows[number]
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{row.name}\n{row.site}".rstrip()
-        return row.name.removeprefix(self._group_of(index).prefix) if column == "name" else row.text(column)
+            return f"{shown(row.name)}\n{row.site}".rstrip()
+        return shown(row.name.removeprefix(self._group_of(index).prefix)) if column == "name" else row.text(column)
 
     def _group_text(self, group: TensorGroup, column: Column) -> str:
-        return f"{group.title} ({len(group.rows)})" if column == "name" else ""
+        return f"{shown(group.title)} ({len(group.rows)})" if column == "name" else ""
 
     def _row_number(self, index: _Index) -> int | None:
         """The row of the table; None for a group."""

@@ -168,3 +168,11 @@ def test_a_tensor_of_whole_numbers_keeps_them(launch: Launch, tmp_path: Path, qt
     facts = {row.name: row.value for section in picture(explorer).facts.sections for row in section.rows}
     assert facts["stored"] == "16 B as int32"
     assert matrix(explorer).values[0, 1] == -(2.0**31)
+
+
+def test_names_of_any_kind_stay_on_one_line(launch: Launch, tmp_path: Path, qtbot: QtBot):
+    name = "two\nlines \u202e" + 5000 * "x"
+    explorer = launch(save_strange(tmp_path / "named", **{name: np.ones((2, 2), dtype=np.float32)}))
+    browse(explorer, qtbot)
+    title = matrix(explorer).title
+    assert title.startswith("two\\nlines \\u202exxx") and len(title) < 200
