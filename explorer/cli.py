@@ -35,6 +35,7 @@ VERBS = {
     "open": Verb(module="explorer.verbs.window", summary="show a checkpoint in the window"),
     "inspect": Verb(module="explorer.verbs.inspection", summary="say what a checkpoint is"),
     "attention": Verb(module="explorer.verbs.attention", summary="write one head's attention as a figure or numbers"),
+    "download": Verb(module="explorer.verbs.downloading", summary="fetch a model from the Hugging Face Hub"),
     "convert": Verb(module="explorer.verbs.conversion", summary="write a checkpoint as a Hugging Face folder"),
     "train": Verb(module="explorer.verbs.training", summary="train a small transformer"),
     "screenshot": Verb(module="explorer.verbs.screenshot", summary="draw the window into a PNG, without a display"),

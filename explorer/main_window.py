@@ -24,9 +24,11 @@ from core_model.errors import CoreError
 from explorer.about import about_text
 from explorer.actions.commands import command, commands_now
 from explorer.actions.desk import Desk
+from explorer.actions.file_commands import download_errand
 from explorer.actions.qt_actions import ActionTable
 from explorer.chrome.centre import Centre
 from explorer.chrome.docks import Docks
+from explorer.chrome.download_dialog import DownloadDialog
 from explorer.chrome.dropping import drop_move
 from explorer.chrome.errands import Errands
 from explorer.chrome.exporting import Exporter
@@ -161,6 +163,12 @@ class MainWindow(QMainWindow):
         else:
             text = self.tr("The matrix is not on screen yet: show it, then export.")
             self._store.settle(add_notice(Notice(severity="info", text=text)))
+
+    def show_download(self) -> None:
+        dialog = DownloadDialog(self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.download_asked.connect(self._on_dialog_download_asked)
+        dialog.open()
 
     def run_errand(self, errand: Errand[Any]) -> None:
         self._errands.run(errand)
@@ -345,6 +353,10 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def _on_noticed(self, move: Move) -> None:
         self._store.settle(move)
+
+    @Slot(str, str)
+    def _on_dialog_download_asked(self, repository: str, revision: str) -> None:
+        self.run_errand(download_errand(repository, revision))
 
     @Slot(str)
     def _on_command_requested(self, key: str) -> None:

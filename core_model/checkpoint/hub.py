@@ -30,6 +30,7 @@ _PLAIN_NAME = re.compile(r"\w[\w.-]*")
 _REVISION = re.compile(r"\w[\w./-]*", re.ASCII)
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
 _TIMEOUT_SECONDS = 10
+_PIECE_BYTES = 256 << 10
 
 
 def download(
@@ -54,6 +55,7 @@ def download(
 
     constants.HF_HUB_DISABLE_TELEMETRY = True  # or it asks for a registry and tells what else is installed
     constants.HF_HUB_DISABLE_XET = True  # its transfers cannot be stopped between two pieces
+    constants.DOWNLOAD_CHUNK_SIZE = min(constants.DOWNLOAD_CHUNK_SIZE, _PIECE_BYTES)  # told, and stopped, so often
     endpoint = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
     with _told(repository, revision, endpoint):
         api = HfApi(endpoint=endpoint)

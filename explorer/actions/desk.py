@@ -45,6 +45,10 @@ class Window(Protocol):
         """A centre panel in the Learn layout."""
         ...
 
+    def show_download(self) -> None:
+        """Ask for a model of the Hub, then run the errand `download_errand` makes of it."""
+        ...
+
     def run_errand(self, errand: Errand[Any]) -> None:
         """Have work done beside everything else; its answer changes the state."""
         ...

@@ -12,7 +12,7 @@ from explorer.actions.command import Command
 from explorer.actions.desk import Desk
 from explorer.samples import Sample, bundled_samples
 from explorer.state.app_state import Notice
-from explorer.state.errands import ConvertPickleQuery, Errand, SaveAsFamilyQuery
+from explorer.state.errands import ConvertPickleQuery, DownloadQuery, Errand, SaveAsFamilyQuery
 from explorer.state.moves import Move, add_notice, open_source
 
 FROM_CACHE, SAVE_AS = "Open from cache", "Save as Hugging Face folder"
@@ -128,6 +128,16 @@ def _convert_pickle(desk: Desk) -> None:
         desk.window.run_errand(Errand(query=query, learn=_saved, then=open_source))
 
 
+def download_errand(repository: str, revision: str) -> Errand[Path]:
+    """Fetch a model from the Hub, then open it."""
+    text = QCoreApplication.translate("Command", "{name} was downloaded.").format(name=repository)
+    return Errand(
+        query=DownloadQuery(repository=repository, revision=revision),
+        learn=lambda folder: add_notice(Notice(severity="info", text=text)),
+        then=open_source,
+    )
+
+
 _NO_FAMILY = Command(
     key="save_as:none",
     title="No family can express this model",
@@ -159,6 +169,14 @@ FILE_COMMANDS = (
         icon="open",
         tooltip="Open a checkpoint folder, or the folder of a training run.",
         run=_open_folder,
+    ),
+    Command(
+        key="download",
+        title="Download from the Hugging Face Hub…",
+        menu="File",
+        group="open",
+        tooltip="Fetch a model's safetensors, config and tokenizer; the only command that opens a connection.",
+        run=lambda desk: desk.window.show_download(),
     ),
     Command(
         key="convert_pickle",

@@ -51,6 +51,16 @@ class ConvertPickleQuery(ErrandQuery[Path]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DownloadQuery(ErrandQuery[Path]):
+    """Fetch a model from the Hugging Face Hub, the one errand that opens a connection. Answer: its folder."""
+
+    failed: ClassVar[str] = "The model cannot be downloaded"
+    doing: ClassVar[str] = "downloading"
+    repository: str
+    revision: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Errand(Generic[R]):
     """A question to be answered once, and what its answer does. One of a kind is on its way at a time.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from explorer.state.app_state import OpenedModel
-from explorer.state.errands import ConvertPickleQuery, HealthQuery, SaveAsFamilyQuery
+from explorer.state.errands import ConvertPickleQuery, DownloadQuery, HealthQuery, SaveAsFamilyQuery
 
 if TYPE_CHECKING:
     from explorer.workers.engine import Engine
@@ -31,3 +31,9 @@ def answer_pickle(engine: Engine, query: ConvertPickleQuery, cancel: CancelToken
 
     convert_pickle(query.path, query.folder, cancel=cancel, progress=progress)
     return query.folder
+
+
+def answer_download(engine: Engine, query: DownloadQuery, cancel: CancelToken, progress: Progress) -> Path:
+    from core_model.checkpoint.hub import download
+
+    return download(query.repository, query.revision, cancel=cancel, progress=progress)

@@ -7,14 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PySide6.QtWidgets import QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
 from explorer.actions.commands import command
 from explorer.actions.file_commands import cached_commands, save_as_commands
+from explorer.app import Explorer
+from explorer.chrome.download_dialog import DownloadDialog
 from explorer.viewmodels.guidance import obstacle
 from explorer.viewmodels.model_card import health
 from tests.core_model.checkpoint import tiny
+from tests.core_model.checkpoint.hub_stand_in import StandIn
+from tests.core_model.checkpoint.test_hub import NAME, files, hub  # noqa: F401
 from tests.e2e.conftest import Launch, wait_until_idle
 
 
@@ -152,3 +157,38 @@ def test_a_pickle_is_converted_with_a_yes_and_then_open(
     wait_until_idle(qtbot, explorer)
     model = explorer.store.state.current_model
     assert model is not None and model.source.path == tmp_path / "new" and model.info.refusal is None
+
+
+def download_dialog(explorer: Explorer) -> tuple[DownloadDialog, QLineEdit, QPushButton]:
+    command("download").run(explorer.window.desk)
+    dialog = explorer.window.findChild(DownloadDialog)
+    assert dialog is not None
+    button = next(button for button in dialog.findChildren(QPushButton) if button.text() == "Download")
+    return dialog, dialog.findChildren(QLineEdit)[0], button
+
+
+def test_a_model_of_the_hub_is_downloaded_and_open(launch: Launch, qtbot: QtBot, hub: StandIn) -> None:  # noqa: F811
+    explorer = launch()
+    _, repository, button = download_dialog(explorer)
+    assert not button.isEnabled()
+    repository.setText("no name")
+    assert not button.isEnabled()
+    repository.setText(NAME)
+    assert hub.asked == [], "nobody is asked before the button is pressed"
+    button.click()
+    wait_until_idle(qtbot, explorer)
+    model = explorer.store.state.current_model
+    assert model is not None and model.info.name == NAME and model.info.refusal is None
+    assert explorer.store.state.notices[-1].text == f"{NAME} was downloaded."
+
+
+def test_a_download_that_fails_is_a_notice(launch: Launch, qtbot: QtBot, hub: StandIn) -> None:  # noqa: F811
+    hub.errors[NAME] = 404, "RepoNotFound"
+    explorer = launch()
+    _, repository, button = download_dialog(explorer)
+    repository.setText(NAME)
+    button.click()
+    wait_until_idle(qtbot, explorer)
+    notice = explorer.store.state.notices[-1]
+    assert notice.severity == "error" and "is not on the Hub" in notice.text
+    assert explorer.store.state.source is None

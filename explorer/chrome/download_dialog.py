@@ -1,0 +1,67 @@
+"""What to download from the Hugging Face Hub: a repository and a revision."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QLineEdit, QVBoxLayout, QWidget
+
+from core_model.checkpoint.hub_cache import cache_folder, is_repository
+from explorer.theme.metrics import SPACE_3, SPACE_4
+from explorer.widgets.field_row import FieldRow
+
+_WIDTH = 480
+
+
+class DownloadDialog(QDialog):
+    """Asks, and closes; what is asked for is fetched beside everything else."""
+
+    download_asked = Signal(str, str)
+    """The repository and the revision."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Download from the Hugging Face Hub"))
+        self.setMinimumWidth(_WIDTH)
+        self._repository = QLineEdit(self, placeholderText="openai-community/gpt2")
+        self._revision = QLineEdit("main", self)
+        self._row = FieldRow(
+            self.tr("Repository"),
+            self._repository,
+            tooltip=self.tr("Owner and name of the model, as its page on the Hub has them."),
+            parent=self,
+        )
+        revision = FieldRow(
+            self.tr("Revision"), self._revision, tooltip=self.tr("A branch, a tag or a commit."), parent=self
+        )
+        text = self.tr(
+            "Safetensors, config and tokenizer files are fetched into {folder}; nothing else, and no code. "
+            "For a private model, log in once with `hf auth login`."
+        )
+        words = QLabel(text.format(folder=cache_folder()), self, wordWrap=True)
+        words.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
+        self._download = buttons.addButton(self.tr("Download"), QDialogButtonBox.ButtonRole.AcceptRole)
+        self._download.setToolTip(self.tr("Connect to the Hub and fetch the model."))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(SPACE_4, SPACE_4, SPACE_4, SPACE_4)
+        column.setSpacing(SPACE_3)
+        for widget in (self._row, revision, words, buttons):
+            column.addWidget(widget)
+        for field in (self._repository, self._revision):
+            field.textChanged.connect(self._on_field_text_changed)
+        buttons.accepted.connect(self._on_buttons_accepted)
+        buttons.rejected.connect(self.reject)
+        self._on_field_text_changed()
+
+    @Slot()
+    def _on_field_text_changed(self) -> None:
+        name = self._repository.text().strip()
+        is_name = is_repository(name)
+        self._row.set_error("" if is_name or not name else self.tr("A name looks like openai-community/gpt2."))
+        self._download.setEnabled(is_name and bool(self._revision.text().strip()))
+
+    @Slot()
+    def _on_buttons_accepted(self) -> None:
+        self.download_asked.emit(self._repository.text().strip(), self._revision.text().strip())
+        self.accept()
