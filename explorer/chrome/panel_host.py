@@ -98,9 +98,12 @@ class AskingHost(PanelHost):
         return self._laid_over or self._picture
 
     def show_state(self, state: AppState) -> None:
-        """Draw the same answer anew where it is to look different, and tell the panel."""
+        """Draw the same answer anew where it is to look different, and tell the panel.
+
+        While hidden or waiting the answer may belong to an older state: it is drawn again once it is shown again.
+        """
         self._state = state
-        if self._picture is not None and not self._waiting and self._looks_different:
+        if self._picture is not None and self._looks_different and self.isVisible() and not self._waiting:
             self._draw()
         self.panel.show_state(state)
 
@@ -127,13 +130,13 @@ class AskingHost(PanelHost):
         self._page.show_progress(fraction)
 
     def show_result(self, result: Any) -> None:
-        if result is self._result and not self._waiting:
+        is_new = result is not self._result
+        if not is_new and not self._waiting and not self._looks_different:
             return
         self._waiting = ""
-        if result is not self._result:
+        if is_new:
             self._result, self._detail, self._laid_over = result, None, None
-            self._draw()
-        elif self._looks_different:
+        if is_new or self._looks_different:
             self._draw()
         self.panel.set_stale(False)
         self._page.show_content()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -24,6 +25,8 @@ def host(qtbot: QtBot, themes: ThemeManager) -> AskingHost:
     )  # fmt: skip
     host = AskingHost(spec, themes)
     qtbot.addWidget(host)
+    with qtbot.waitExposed(host):
+        host.show()
     host.show_state(LINEAR)
     host.show_result("answer")
     return host
@@ -34,16 +37,22 @@ def test_another_look_draws_the_same_answer_anew(host: AskingHost) -> None:
     assert host.picture == ("answer", LOG)
 
 
-def test_an_answer_is_never_drawn_with_a_state_it_does_not_belong_to(host: AskingHost) -> None:
-    host.show_waiting(is_own=True)
+@pytest.mark.parametrize("lay_aside", [lambda host: host.show_waiting(is_own=True), lambda host: host.hide()])
+def test_an_answer_is_never_drawn_with_a_state_it_does_not_belong_to(
+    host: AskingHost, lay_aside: Callable[[AskingHost], None]
+) -> None:
+    lay_aside(host)
     host.show_state(OTHER)
     assert host.picture == ("answer", LINEAR)
     host.show_result("other")
     assert host.picture == ("other", OTHER)
 
 
-def test_an_answer_that_is_right_again_has_the_look_chosen_meanwhile(host: AskingHost) -> None:
-    host.show_waiting(is_own=True)
+@pytest.mark.parametrize("lay_aside", [lambda host: host.show_waiting(is_own=True), lambda host: host.hide()])
+def test_an_answer_that_is_right_again_has_the_look_chosen_meanwhile(
+    host: AskingHost, lay_aside: Callable[[AskingHost], None]
+) -> None:
+    lay_aside(host)
     host.show_state(LOG)
     host.show_result("answer")
     assert host.picture == ("answer", LOG)
