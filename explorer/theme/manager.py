@@ -64,6 +64,9 @@ class ThemeManager(QObject):
         self.theme_changed.emit(wanted)
 
     def _dress(self) -> None:
+        """The sheet is taken off first: one in the place of another styles each widget anew for each of its ancestors,
+        0.2 s for the whole window instead of 0.05."""
+        self._application.setStyleSheet("")
         self._application.setPalette(palette_of(self._theme))
         self._application.setStyleSheet(application_stylesheet(self._theme))
 
