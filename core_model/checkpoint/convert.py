@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from core_model.cancel import CancelToken, Progress
-from core_model.checkpoint.export import check_new, express, expressing_families, family_named, save_as_family
+from core_model.checkpoint.export import check_new, express_some_way, expressing_families, family_named, save_as_family
 from core_model.checkpoint.families.family import Family
 from core_model.checkpoint.open import open_checkpoint
 from core_model.checkpoint.wording import shown, some_of
@@ -50,7 +50,7 @@ def _only_that(config: ModelConfig, key: str) -> Family:
     """The family of that name; ConfigError says what of the model it cannot express."""
     family = family_named(key)
     try:
-        express(config, family)
+        express_some_way(config, family)
     except ConfigError as error:
         others = [other.key for other in expressing_families(config)]
         next_step = f"convert to {some_of(others)} instead" if others else "no other family can either"

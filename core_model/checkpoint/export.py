@@ -16,6 +16,7 @@ import msgspec
 from core_model.checkpoint.config_codec import config_to_json
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
+from core_model.checkpoint.folding import folded, folded_state
 from core_model.checkpoint.wording import file_name
 from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json, write_weights
 from core_model.config import ModelConfig
@@ -90,12 +91,26 @@ def express(config: ModelConfig, family: Family) -> Expression:
     return Expression(family=family, foreign=foreign)
 
 
+def express_some_way(config: ModelConfig, family: Family) -> tuple[Expression, ModelConfig]:
+    """The config as the family says it, or the same model in other words; also the config that was said.
+
+    ConfigError names the first field of the config that the family cannot say.
+    """
+    try:
+        return express(config, family), config
+    except ConfigError:
+        plain = folded(config)
+        if plain is None:
+            raise
+        return express(plain, family), plain
+
+
 def expressing_families(config: ModelConfig) -> tuple[Family, ...]:
-    """The families that can say all of a config."""
+    """The families that can say all of a config, in one way or another."""
     found = []
     for family in FAMILIES:
         try:
-            express(config, family)
+            express_some_way(config, family)
         except ConfigError:
             continue
         found.append(family)
@@ -124,12 +139,12 @@ def save_as_family(folder: Path, model: Transformer, family_key: str, *, tokeniz
     The folder must be new or empty: nothing of someone else's is replaced. ConfigError when the family cannot say the
     model; CheckpointError for a folder in use; OSError when the disk refuses.
     """
-    expression = express(model.config, family_named(family_key))
+    expression, said = express_some_way(model.config, family_named(family_key))
     check_new(folder)
-    state = model.state_dict()
+    state = model.state_dict() if said == model.config else folded_state(model.config, model.state_dict())
     dtype = next(iter(state.values())).dtype
     with staged_folder(folder) as new:
-        write_weights(new, expression.tensors(state, model.config))
+        write_weights(new, expression.tensors(state, said))
         stored = {"torch_dtype": str(dtype).removeprefix("torch.")}
         write_json(new / CONFIG_NAME, {**expression.document, **stored}, indent=2)
         for name in TOKENIZER_FILES:

@@ -17,6 +17,7 @@ from core_model.checkpoint.native import save_run_model
 from core_model.errors import CheckpointError, ConfigError
 from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
+from explorer.samples import SAMPLES_FOLDER
 from tests.core_model.checkpoint import tiny
 from tests.core_model.checkpoint.configs import EVERY
 from tests.core_model.checkpoint.references import logits_of, reference
@@ -39,6 +40,16 @@ def test_a_merged_adapter_gives_the_library_the_same_logits(tmp_path: Path) -> N
     theirs = logits_of(reference(AutoModelForCausalLM.from_pretrained(tmp_path / "out"), IDS))
     np.testing.assert_allclose(theirs, ours(folder, base), atol=2e-3, rtol=1e-4)
     assert not np.allclose(theirs, ours(base), atol=0.1)
+
+
+@pytest.mark.parametrize("family", ["gpt_neox", "starcoder2", "falcon"])
+def test_a_model_trained_here_gives_the_library_the_same_logits(family: str, tmp_path: Path) -> None:
+    """Its embedding is scaled and its head tied: the scale goes into the table, the head gets its own weight."""
+    sample = SAMPLES_FOLDER / "tiny-language-model"
+    assert convert(sample, tmp_path / "out", family).key == family
+    with torch.no_grad():  # as its users call it: Falcon of the library masks nothing when it is made eager
+        theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out")(torch.tensor([IDS])).logits[0].numpy()
+    np.testing.assert_allclose(theirs, ours(sample), atol=2e-3, rtol=1e-4)
 
 
 def test_another_family_that_can_express_the_model_may_be_asked_for(tmp_path: Path) -> None:
