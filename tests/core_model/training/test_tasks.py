@@ -3,10 +3,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core_model.errors import TrainingError
 from core_model.training.data import IGNORED, N_HELD_OUT
 from core_model.training.tasks import TASKS
+from core_model.training.text_data import HELD_OUT_SHARE, read_characters
 
 SYMBOL_TASKS = [name for name, task in TASKS.items() if not task.needs_text]
 ANSWERS = {"copy": lambda text: text, "reverse": lambda text: text[::-1], "sort": lambda text: "".join(sorted(text))}
@@ -138,3 +141,13 @@ def test_missing_text_is_refused_by_name(tmp_path):
 def test_language_model_without_text_says_what_to_do():
     with pytest.raises(TrainingError, match="choose a text file"):
         TASKS["language_model"].make_data(10, 0, None)
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\ufeff"), min_size=40))
+def test_tokens_of_a_text_are_its_characters_in_any_script(tmp_path_factory, text):
+    path = tmp_path_factory.getbasetemp() / "any.txt"
+    path.write_text(text, encoding="utf-8", newline="")
+    data = read_characters(path, length=4)
+    n_held_out = max(int(len(text) * HELD_OUT_SHARE), 5)
+    assert data.tokenizer.decode(data.probe.ids) == text[-n_held_out:][:4]
+    assert data.tokenizer.vocab_size == len(set(text))
