@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,7 @@ from explorer.chrome.download_dialog import DownloadDialog
 from explorer.viewmodels.guidance import obstacle
 from explorer.viewmodels.model_card import health
 from tests.core_model.checkpoint import tiny
-from tests.core_model.checkpoint.hub_stand_in import StandIn
-from tests.core_model.checkpoint.test_hub import NAME, files, hub  # noqa: F401
+from tests.core_model.checkpoint.hub_stand_in import NAME, StandIn, hub_of_one_model
 from tests.e2e.conftest import Launch, wait_until_idle
 
 
@@ -159,6 +159,12 @@ def test_a_pickle_is_converted_with_a_yes_and_then_open(
     assert model is not None and model.source.path == tmp_path / "new" and model.info.refusal is None
 
 
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    with hub_of_one_model(tmp_path, monkeypatch) as server:
+        yield server
+
+
 def download_dialog(explorer: Explorer) -> tuple[DownloadDialog, QLineEdit, QPushButton]:
     command("download").run(explorer.window.desk)
     dialog = explorer.window.findChild(DownloadDialog)
@@ -167,7 +173,7 @@ def download_dialog(explorer: Explorer) -> tuple[DownloadDialog, QLineEdit, QPus
     return dialog, dialog.findChildren(QLineEdit)[0], button
 
 
-def test_a_model_of_the_hub_is_downloaded_and_open(launch: Launch, qtbot: QtBot, hub: StandIn) -> None:  # noqa: F811
+def test_a_model_of_the_hub_is_downloaded_and_open(launch: Launch, qtbot: QtBot, hub: StandIn) -> None:
     explorer = launch()
     _, repository, button = download_dialog(explorer)
     assert not button.isEnabled()
@@ -182,7 +188,7 @@ def test_a_model_of_the_hub_is_downloaded_and_open(launch: Launch, qtbot: QtBot,
     assert explorer.store.state.notices[-1].text == f"{NAME} was downloaded."
 
 
-def test_a_download_that_fails_is_a_notice(launch: Launch, qtbot: QtBot, hub: StandIn) -> None:  # noqa: F811
+def test_a_download_that_fails_is_a_notice(launch: Launch, qtbot: QtBot, hub: StandIn) -> None:
     hub.errors[NAME] = 404, "RepoNotFound"
     explorer = launch()
     _, repository, button = download_dialog(explorer)

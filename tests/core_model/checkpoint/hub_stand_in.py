@@ -9,8 +9,15 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
+import pytest
+from huggingface_hub import constants
+
+from tests.core_model.checkpoint import tiny
+
+NAME = "someone/tiny"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -94,3 +101,17 @@ def serving(repository: str, files: Mapping[str, bytes]) -> Iterator[StandIn]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def hub_of_one_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """A stand-in with the tiny model and much that is not wanted; no token, and a cache of its own in `folder`."""
+    source = tiny.write(folder / "source")
+    held = {path.name: path.read_bytes() for path in source.iterdir()}
+    unwanted = ("pytorch_model.bin", "modeling_custom.py", "README.md", "model.fp16.safetensors", "tf_model.h5")
+    monkeypatch.setenv("HF_HUB_CACHE", str(folder / "cache"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(folder / "token"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with serving(NAME, {**held, "vocab.json": b"{}", **dict.fromkeys(unwanted, b"x")}) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        yield server

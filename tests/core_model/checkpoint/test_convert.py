@@ -47,7 +47,7 @@ def test_a_model_trained_here_gives_the_library_the_same_logits(family: str, tmp
     """Its embedding is scaled and its head tied: the scale goes into the table, the head gets its own weight."""
     sample = SAMPLES_FOLDER / "tiny-language-model"
     assert convert(sample, tmp_path / "out", family).key == family
-    with torch.no_grad():  # as its users call it: Falcon of the library masks nothing when it is made eager
+    with torch.no_grad():  # as its users call it: made eager, the Falcon of the library computes something else
         theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "out")(torch.tensor([IDS])).logits[0].numpy()
     np.testing.assert_allclose(theirs, ours(sample), atol=2e-3, rtol=1e-4)
 

@@ -17,28 +17,12 @@ from core_model.checkpoint.hub import download
 from core_model.checkpoint.hub_cache import cached_models
 from core_model.errors import Cancelled, CheckpointError
 from tests.core_model.checkpoint import tiny
-from tests.core_model.checkpoint.hub_stand_in import COMMIT, StandIn, serving
-
-NAME = "someone/tiny"
+from tests.core_model.checkpoint.hub_stand_in import COMMIT, NAME, StandIn, hub_of_one_model, serving
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> dict[str, bytes]:
-    """The tiny model as a repository, with much that is not wanted."""
-    folder = tiny.write(tmp_path / "source")
-    held = {path.name: path.read_bytes() for path in folder.iterdir()}
-    unwanted = ("pytorch_model.bin", "modeling_custom.py", "README.md", "model.fp16.safetensors", "tf_model.h5")
-    return {**held, "vocab.json": b"{}", **dict.fromkeys(unwanted, b"x")}
-
-
-@pytest.fixture
-def hub(files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    """The stand-in, a cache of its own, no token."""
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    with serving(NAME, files) as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    with hub_of_one_model(tmp_path, monkeypatch) as server:
         yield server
 
 
