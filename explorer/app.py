@@ -209,5 +209,5 @@ class Explorer(QObject):
 
     def _on_store_changed(self, new: AppState, old: AppState) -> None:
         """Remember choices soon after they are made, not only on closing."""
-        if any(getattr(new, name) != getattr(old, name) for name in ("display", "layout", "export", "recent")):
+        if any(getattr(new, name) != getattr(old, name) for name in ("display", "theme", "layout", "export", "recent")):
             self._saving.start()

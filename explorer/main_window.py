@@ -330,8 +330,8 @@ class MainWindow(QMainWindow):
 
     @Slot(object, object)
     def _on_store_changed(self, new: AppState, old: AppState) -> None:
-        if new.display.theme != old.display.theme:
-            self._themes.set_choice(ThemeChoice(new.display.theme))
+        if new.theme != old.theme:
+            self._themes.set_choice(ThemeChoice(new.theme))
         if new.layout != old.layout:
             self._arrangements[old.layout] = self._docks.save()
             self._arrange(new.layout)

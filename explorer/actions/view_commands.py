@@ -9,7 +9,7 @@ from explorer.actions.desk import Desk
 from explorer.panels.panel import PanelSpec
 from explorer.panels.registry import PANELS
 from explorer.state.app_state import ColormapName, LayoutName, ScaleName, ThemeName
-from explorer.state.moves import set_display
+from explorer.state.moves import set_display, set_theme
 from explorer.viewmodels.colormap_labels import COLORMAP_LABELS
 from explorer.viewmodels.scales import SCALE_LABELS
 
@@ -36,8 +36,8 @@ def _theme(name: ThemeName) -> Command:
         submenu="Theme",
         icon=icon,
         tooltip=f"Colours of the window: {label.lower()}.",
-        run=lambda desk: desk.store.settle(set_display(theme=name)),
-        is_checked=lambda desk: desk.state.display.theme == name,
+        run=lambda desk: desk.store.settle(set_theme(name)),
+        is_checked=lambda desk: desk.state.theme == name,
     )
 
 

@@ -11,7 +11,8 @@ from explorer.state.app_state import AppState, Display
 def state_of(settings: Settings) -> AppState:
     """The state to start with."""
     return AppState(
-        display=Display(scale=settings.scale, colormap=settings.colormap, theme=settings.theme),
+        theme=settings.theme,
+        display=Display(scale=settings.scale, colormap=settings.colormap),
         layout=settings.layout,
         export=settings.export,
         recent=tuple(Path(path) for path in settings.recent),
@@ -21,7 +22,7 @@ def state_of(settings: Settings) -> AppState:
 def settings_of(state: AppState, window: WindowSettings) -> Settings:
     """What to remember of a state and of where its window stands."""
     return Settings(
-        theme=state.display.theme,
+        theme=state.theme,
         scale=state.display.scale,
         colormap=state.display.colormap,
         layout=state.layout,

@@ -136,7 +136,6 @@ class Display:
 
     scale: ScaleName = "linear"
     colormap: ColormapName = "viridis"
-    theme: ThemeName = "system"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +164,7 @@ class AppState:
     inputs: InputText = InputText()
     selection: Selection = Selection()
     display: Display = Display()
+    theme: ThemeName = "system"
     layout: LayoutName = "explore"
     export: ExportChoices = field(default_factory=ExportChoices)
     draft: TrainingDraft = field(default_factory=TrainingDraft)

@@ -18,6 +18,7 @@ from explorer.state.app_state import (
     OpenedModel,
     Selection,
     Source,
+    ThemeName,
     Tokens,
     TraceFacts,
     Viewport,
@@ -99,6 +100,11 @@ def set_thumbnail_size(pixels: int) -> Move:
 def set_display(**changes: object) -> Move:
     """Draw differently: fields of Display."""
     return lambda state: replace(state, display=replace(state.display, **changes))
+
+
+def set_theme(theme: ThemeName) -> Move:
+    """Dress the window in other colours."""
+    return lambda state: replace(state, theme=theme)
 
 
 def set_layout(layout: LayoutName) -> Move:

@@ -24,7 +24,7 @@ from explorer.samples import Sample
 from explorer.settings.schema import Settings
 from explorer.settings.store import SettingsStore
 from explorer.state.app_state import InputText, Notice
-from explorer.state.moves import add_notice, pick_head, set_display, set_layout
+from explorer.state.moves import add_notice, pick_head, set_display, set_layout, set_theme
 from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.engine import Engine
 from tests.e2e.conftest import Launch, wait_until_idle
@@ -88,7 +88,7 @@ def test_the_palette_finds_a_command_by_its_letters_and_runs_it(launch: Launch, 
     qtbot.keyClicks(search, "dark")
     assert found.item(0).text() == "Dark"
     qtbot.keyClick(search, Qt.Key.Key_Return)
-    assert explorer.store.state.display.theme == "dark"
+    assert explorer.store.state.theme == "dark"
 
 
 def test_the_palette_does_not_run_what_cannot_be_done_now(launch: Launch, qtbot: QtBot) -> None:
@@ -104,7 +104,7 @@ def test_the_theme_changes_at_once_and_is_remembered(launch: Launch, tmp_path: P
     keeper = SettingsStore(tmp_path / "settings.json")
     explorer = launch(keeper=keeper)
     light = qapp.palette().color(QPalette.ColorRole.Window).lightness()
-    explorer.store.settle(set_display(theme="dark"))
+    explorer.store.settle(set_theme("dark"))
     assert qapp.palette().color(QPalette.ColorRole.Window).lightness() < light
     explorer.close()
     assert keeper.load()[0].theme == "dark"

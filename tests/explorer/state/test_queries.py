@@ -74,7 +74,7 @@ def test_a_cell_of_a_longer_text_before_is_not_asked_about() -> None:
 
 def test_colours_and_scale_ask_nothing_anew() -> None:
     state = traced_state()
-    other = replace(state, display=replace(state.display, scale="log", colormap="magma", theme="dark"))
+    other = replace(state, theme="dark", display=replace(state.display, scale="log", colormap="magma"))
     assert wanted(state, PANELS) == wanted(other, PANELS)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from explorer.state.app_state import AppState, Cell, Selection
-from explorer.state.moves import hover_cell, open_source, pick_head, set_display
+from explorer.state.moves import hover_cell, open_source, pick_head, set_display, set_layout, set_theme
 from explorer.state.store import Store
 from tests.explorer.states import traced_state
 
@@ -80,3 +80,12 @@ def test_a_change_that_changes_nothing_is_no_step() -> None:
     store.update(selection=replace(store.state.selection))
     assert not store.can_undo
     assert store.state.selection == Selection(site="decoder.self")
+
+
+def test_undo_leaves_the_theme_and_the_layout_alone() -> None:
+    store = Store()
+    store.apply(set_display(colormap="grey"))
+    store.settle(set_theme("dark"))
+    store.settle(set_layout("train"))
+    store.undo()
+    assert (store.state.display.colormap, store.state.theme, store.state.layout) == ("viridis", "dark", "train")
