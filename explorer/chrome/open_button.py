@@ -17,9 +17,7 @@ def open_button(actions: ActionTable, parent: QWidget) -> QToolButton:
     button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
     button.setIcon(icon("open"))
     button.setText(button.tr("Open"))
-    button.setToolTip(
-        button.tr("Open a checkpoint: a file, a folder, a recent or cached one, a sample.")
-    )
+    button.setToolTip(button.tr("Open a checkpoint: a file, a folder, a recent or cached one, a sample."))
     menu = QMenu(button)
     menu.setToolTipsVisible(True)
     menu.addActions([actions["open_file"], actions["open_folder"]])
