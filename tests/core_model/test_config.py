@@ -235,8 +235,9 @@ def test_shared_layers_name_whose_weights_they_use():
 
 
 def test_positions_of_patches_are_as_many_as_class_tokens_and_patches_of_one_image():
-    seeing = replace(STACK, embedding=PatchEmbedding(**PATCHES, n_registers=3), position=LearnedPositions(max_length=7))
-    assert seeing.embedding.n_tokens == 10
+    patches = PatchEmbedding(image_size=(4, 9), patch_size=(2, 3), n_registers=3)
+    seeing = replace(STACK, embedding=patches, position=LearnedPositions(max_length=7))
+    assert patches.n_tokens == 10
     with pytest.raises(ConfigError, match=r"position\.max_length is 8: .* one image take 7"):
         replace(seeing, position=LearnedPositions(max_length=8))
 

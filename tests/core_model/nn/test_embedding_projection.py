@@ -15,6 +15,7 @@ from core_model.config import (
     TokenEmbedding,
     multi_head,
 )
+from core_model.nn.embeddings import Tokens
 from core_model.nn.transformer import Transformer
 from core_model.shapes import tensor_shapes
 
@@ -49,11 +50,12 @@ def test_projected_tokens_get_positions_after_the_projection():
     """OPT 350M (Zhang et al. 2022)."""
     model = model_projecting("tokens")
     stack = model.output_stack
-    assert stack.embedding.token and stack.embedding.projection and stack.embedding.token_type and stack.position
-    assert stack.embedding.norm is not None
+    embedding = stack.embedding
+    assert isinstance(embedding, Tokens)
+    assert embedding.token and embedding.projection and embedding.token_type and embedding.norm and stack.position
     with torch.inference_mode():
-        token_BNE = stack.embedding.token.weight[IDS_BN]
-        got_BNC = stack.embedding(token_BNE, stack.positions(0, 5, token_BNE), None)
-        token_BNC = stack.embedding.projection(3.0 * token_BNE)
-        sum_BNC = token_BNC + stack.embedding.token_type.weight[0] + stack.position.weight
-        torch.testing.assert_close(got_BNC, stack.embedding.norm(sum_BNC))
+        token_BNE = embedding.token.weight[IDS_BN]
+        got_BNC = embedding(token_BNE, stack.positions(0, 5, token_BNE), None)
+        token_BNC = embedding.projection(3.0 * token_BNE)
+        sum_BNC = token_BNC + embedding.token_type.weight[0] + stack.position.weight
+        torch.testing.assert_close(got_BNC, embedding.norm(sum_BNC))

@@ -60,6 +60,7 @@ def test_patches_are_read_row_by_row_behind_class_tokens_and_registers():
         x_BNC = embedding.vectors(pixels_BKYX)
         assert x_BNC.shape == (1, spec.n_positions, WIDTH)
         second = pixels_BKYX[0, :, 0:2, 3:6].flatten()
+        assert embedding.patches.bias is not None
         expected_C = embedding.patches.weight.flatten(1) @ second + embedding.patches.bias
         position_NC = torch.arange(7.0)[:, None].expand(7, WIDTH)
         got_BNC = embedding(x_BNC, position_NC, None)
