@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 from PySide6.QtCore import QEventLoop, QObject, Qt, QTimer, Slot
@@ -66,13 +69,32 @@ def run(open_path: Path | None = None) -> int:
     collector = Collector()
     explorer.start_when_painted(open_path)
     explorer.window.show()
-    status = application.exec()
-    explorer.close()
+    with _ended_by_signals(application):
+        status = application.exec()
+        explorer.close()
     hooks.remove()
     collector.close()
     if not explorer.is_at_rest:
         _leave_at_once(status)
     return status
+
+
+@contextmanager
+def _ended_by_signals(application: QApplication) -> Iterator[None]:
+    """Ctrl-C in the terminal and the end of the session close the window without asking; a training saves itself.
+
+    Python runs the handlers when it next has its turn: the collector's timer gives it one twice a second.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        application.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _leave_at_once(status: int) -> NoReturn:
