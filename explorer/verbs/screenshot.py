@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import signal
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from core_model.errors import CoreError
 from explorer.figures.files import ExportError, whole_file
-from explorer.state.app_state import ColormapName, InputText, LayoutName, ScaleName, Selection
-from explorer.state.moves import open_source
+from explorer.state.app_state import Cell, ColormapName, InputText, LayoutName, ScaleName, Selection
+from explorer.state.moves import lock_cell, open_source
 from explorer.state.queries import matrix_query
+from explorer.state.training_moves import set_draft, set_runs_folder
+from explorer.verbs.source import add_assumed, assumed
 
 if TYPE_CHECKING:
     from explorer.app import Explorer
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from explorer.state.app_state import Notice
 
 BUG = 1
+PROGRAM = "transformer-explorer"
 ALIASES = {"attention": "matrix"}
 _SETTLE_MS = 150
 """Plots gather what changes within a frame and ask for their exact part after it."""
@@ -45,16 +51,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.png", help="the file to write")
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--open", type=Path, dest="path", metavar="PATH", help="a checkpoint")
+    add_assumed(shown)
     shown.add_argument("--text", default="", help="what the model reads")
     shown.add_argument("--pair", default="", help="second text of a pair (BERT)")
     shown.add_argument("--target", default="", help="what the decoder writes (encoder-decoder models)")
     shown.add_argument("--site", help="encoder.self, decoder.self or decoder.cross")
     shown.add_argument("--layer", type=int, default=0, metavar="L", help="counted from 0")
     shown.add_argument("--head", type=int, default=0, metavar="H", help="counted from 0")
+    shown.add_argument("--cell", type=_cell, metavar="Q,K", help="the cell that is locked: query and key, from 0")
     shown.add_argument("--attention-scale", choices=get_args(ScaleName), default="linear", help="default: linear")
     shown.add_argument("--colormap", choices=get_args(ColormapName), default="viridis", help="default: viridis")
+    shown.add_argument(
+        "--train-steps", type=_steps, metavar="N", help="train the model of the form that long first; nothing is kept"
+    )
     window = parser.add_argument_group("the window")
-    window.add_argument("--panel", help="panel to bring to the front: attention, heads, positions, train, ...")
+    window.add_argument("--panel", help=f"panel to bring to the front: {', '.join(_panels())}")
     window.add_argument("--layout", choices=get_args(LayoutName), help="default: one that has the panel")
     window.add_argument("--size", type=_size, default=(1600, 1000), metavar="WxH", help="default: 1600x1000")
     window.add_argument("--scale", type=float, default=1.0, metavar="S", help="pixels of the PNG to one of --size")
@@ -69,6 +80,19 @@ def _size(text: str) -> tuple[int, int]:
     return int(width), int(height)
 
 
+def _cell(text: str) -> Cell:
+    query, _, key = text.partition(",")
+    if not (query.isdecimal() and key.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a cell like 5,3")
+    return Cell(query=int(query), key=int(key))
+
+
+def _steps(text: str) -> int:
+    if not (text.isdecimal() and 0 < int(text) <= 100_000):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of updates from 1 to 100000")
+    return int(text)
+
+
 def run(arguments: argparse.Namespace) -> int:
     if arguments.out.suffix.lower() != ".png":
         raise ExportError(f"{arguments.out.name!r} must end in .png")
@@ -76,6 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ExportError(f"The scale is {arguments.scale:g}: choose from 0.5 to 4.")
     if not 0 < arguments.patience < math.inf:
         raise ScreenshotError(f"The patience is {arguments.patience:g} s: choose more than 0.")
+    signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # Ctrl-C ends it: as an exception it would be lost in one of Qt's slots
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     os.environ["QT_SCALE_FACTOR"] = f"{arguments.scale:g}"
     from explorer.app import build, make_application  # Qt, after the environment is set
@@ -96,12 +123,13 @@ def run(arguments: argparse.Namespace) -> int:
     explorer = build(application, settings)
     try:
         content = _grab(explorer, arguments, spec)
+        faults.extend(notice for notice in explorer.store.state.notices if notice.details)
     finally:
         explorer.close()
         collector.close()
         hooks.remove()
     for fault in faults:
-        print(fault.details or fault.text, file=sys.stderr)
+        print(f"{PROGRAM}: {fault.text}\n{fault.details}", file=sys.stderr)
     with whole_file(arguments.out) as file:
         file.write(content)
     print(f"{arguments.out}: {arguments.size[0]} x {arguments.size[1]} at scale {arguments.scale:g}")
@@ -110,13 +138,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _panel(name: str) -> PanelSpec:
     """The panel of that name. Raises ScreenshotError naming those there are."""
+    panels = _panels()
+    if name not in panels:
+        raise ScreenshotError(f"There is no panel {name!r}: choose one of {', '.join(panels)}.")
+    return panels[name]
+
+
+def _panels() -> dict[str, PanelSpec]:
+    """The panels that can be brought to the front, by every name they have here."""
     from explorer.panels.registry import PANELS
 
-    panels = {spec.key: spec for spec in PANELS}
-    key = ALIASES.get(name, name)
-    if key not in panels:
-        raise ScreenshotError(f"There is no panel {name!r}: choose one of {', '.join([*ALIASES, *panels])}.")
-    return panels[key]
+    panels = {spec.key: spec for spec in PANELS if not spec.inside}
+    return {alias: panels[key] for alias, key in ALIASES.items()} | panels
 
 
 def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | None) -> bytes:
@@ -135,27 +168,55 @@ def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | N
         explorer.start()
     else:
         _open(explorer, arguments)
+    if arguments.train_steps:
+        _train(explorer, arguments)
     for _ in range(2):  # what is drawn first asks for its exact part
         if not explorer.wait_until_idle(arguments.patience):
             raise ScreenshotError(f"The window was still busy after {arguments.patience:g} s: raise --patience.")
+        if arguments.cell:
+            explorer.store.settle(lock_cell(arguments.cell))
         _let_time_pass(_SETTLE_MS)
-    if arguments.path is not None:
-        _check_shown(explorer, arguments)
+    _check_shown(explorer, arguments)
     return _png(window)
 
 
 def _open(explorer: Explorer, arguments: argparse.Namespace) -> None:
     inputs = InputText(text=arguments.text, pair=arguments.pair, target=arguments.target)
     selection = Selection(site=arguments.site, layer=arguments.layer, head=arguments.head)
-    explorer.store.settle(open_source(arguments.path, inputs=inputs, selection=selection))
+    move = open_source(arguments.path, inputs=inputs, selection=selection, assume=assumed(arguments))
+    explorer.store.settle(move)
     explorer.controller.start()
 
 
+def _train(explorer: Explorer, arguments: argparse.Namespace) -> None:
+    """Train to the end, into a folder that is gone afterwards. Raises ScreenshotError when that fails or takes long."""
+    steps, end = arguments.train_steps, time.monotonic() + arguments.patience
+    explorer.store.settle(set_draft(steps=steps, warmup=steps // 10))
+    with tempfile.TemporaryDirectory() as folder:
+        explorer.store.settle(set_runs_folder(Path(folder)))
+        explorer.trainer.start()
+        while explorer.trainer.is_busy or explorer.store.state.training.is_busy:
+            if time.monotonic() > end:
+                raise ScreenshotError(f"The training took longer than {arguments.patience:g} s: raise --patience.")
+            _let_time_pass(_SETTLE_MS)
+    if problem := explorer.store.state.training.problem:
+        raise ScreenshotError(problem)
+
+
 def _check_shown(explorer: Explorer, arguments: argparse.Namespace) -> None:
-    """Raise what stood in the way, or ScreenshotError when another head is on screen than was asked for."""
-    if problem := explorer.controller.problem:
+    """Raise ScreenshotError for what the person can mend: what stood in the way, or that something else is shown."""
+    state, problem = explorer.store.state, explorer.controller.problem
+    if problem:
+        if problem.is_bug:
+            return  # a notice has it, and the picture shows it
         raise ScreenshotError(f"{problem.what}: {problem.message}")
-    query = matrix_query(explorer.store.state)
+    if arguments.cell and state.locked != arguments.cell:
+        raise ScreenshotError(f"There is no cell {arguments.cell.query},{arguments.cell.key} in the matrix shown.")
+    if arguments.path is None:
+        return
+    if arguments.text and state.inputs.text != arguments.text:
+        raise ScreenshotError(f'{arguments.path} has no usable tokenizer: give --text token ids, like "5 17 2".')
+    query = matrix_query(state)
     if query is None:
         return
     asked = (arguments.site or query.site, arguments.layer, arguments.head)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -53,4 +55,13 @@ def test_dark_is_dark_and_nothing_is_remembered(screenshot, decoder, tmp_path, u
 def test_what_cannot_be_shown_is_one_line_and_no_picture(screenshot, decoder, tmp_path, arguments, message):
     status, _, err = screenshot("--open", decoder, "--text", "abc", *arguments, "--out", tmp_path / "w.png")
     assert status == 2 and err.count("\n") == 1 and message in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_ends_it_without_a_picture(process, tmp_path):
+    with process("screenshot", "--open", tmp_path, "--out", tmp_path / "w.png", QT_LOGGING_RULES="*=true") as running:
+        running.stderr.readline()  # Qt has started
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == -signal.SIGINT and "Traceback" not in err
     assert not list(tmp_path.iterdir())
