@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QComboBox, QLabel, QVBoxLayout, QWidget
 
 from explorer.panels.panel import Panel
 from explorer.plots.heatmap import HeatmapPlot
+from explorer.plots.hover_card import HoverCard
 from explorer.state.app_state import AppState, Cell, Span, Viewport
 from explorer.state.moves import hover_cell, lock_cell, pick_head, pick_site, set_display, set_viewport
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_3
 from explorer.viewmodels.colormap_labels import COLORMAP_LABELS
-from explorer.viewmodels.readout import readout
 from explorer.viewmodels.records import HeatmapPicture
 from explorer.viewmodels.scales import SCALE_LABELS
 from explorer.viewmodels.sites import site_name
-from explorer.widgets.cell_card import CellCard
 from explorer.widgets.head_picker import HeadPicker
 
 
@@ -28,10 +26,9 @@ class MatrixPanel(Panel):
 
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
-        self._picture: HeatmapPicture | None = None
         self._state = AppState()
         self._plot = HeatmapPlot(themes, self)
-        self._card = CellCard(themes, self)
+        self._card = HoverCard(themes, self._plot, self)
         self._site = QComboBox()
         self._site.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._site.setToolTip(self.tr("Attention site: which tokens look at which."))
@@ -89,15 +86,18 @@ class MatrixPanel(Panel):
             self._heads.set_head(chosen.layer, chosen.head)
         self._scale.setCurrentIndex(self._scale.findData(display.scale))
         self._colormap.setCurrentIndex(self._colormap.findData(display.colormap))
+        if state.hover is None:
+            self._card.forget()
         self._mark_cells()
 
     def draw(self, picture: HeatmapPicture) -> None:
-        self._picture = picture
         self._plot.set_picture(picture)
+        self._card.read_anew()
         self._mark_cells()
 
     def set_stale(self, is_stale: bool) -> None:
         self._plot.set_stale(is_stale)
+        self._card.set_stale(is_stale)
 
     def zoom(self, step: int) -> None:
         """Closer (1), further (-1) or everything (0)."""
@@ -126,21 +126,9 @@ class MatrixPanel(Panel):
     @Slot(int, int)
     def _on_plot_cell_hovered(self, query: int, key: int) -> None:
         self.noticed.emit(hover_cell(Cell(query=query, key=key)))
-        cell = readout(self._picture, query, key) if self._picture else None
-        if cell is None:
-            self._card.hide()
-            return
-        self._card.show_cell(
-            (query, cell.query_text),
-            (key, cell.key_text),
-            cell.weight,
-            cell.rank,
-            self.mapFromGlobal(QCursor.pos()),
-        )
 
     @Slot()
     def _on_plot_hover_left(self) -> None:
-        self._card.hide()
         self.noticed.emit(hover_cell(None))
 
     @Slot(int, int)

@@ -12,6 +12,7 @@ from core_model.training.events import ProbeAttention
 from explorer.panels.panel import Panel
 from explorer.plots.curves import CurvePlot
 from explorer.plots.heatmap import HeatmapPlot
+from explorer.plots.hover_card import HoverCard
 from explorer.plots.mosaic import HeadMosaic
 from explorer.state.app_state import AppState
 from explorer.state.training import TrainingSnapshot, WatchedHead
@@ -21,6 +22,7 @@ from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import ICON, SPACE_3, SPACE_4
 from explorer.viewmodels.sites import site_name
 from explorer.viewmodels.training import CURVES, probe_heads_picture, probe_picture, settled, training_line
+from explorer.viewmodels.training_form import first_problem
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.head_picker import HeadPicker
 from explorer.widgets.progress_line import ProgressTrack
@@ -45,6 +47,7 @@ class ProgressPanel(Panel):
         self._track = ProgressTrack(self)
         self._curves = [CurvePlot(themes, self) for _ in CURVES]
         self._matrix = HeatmapPlot(themes, self)
+        self._card = HoverCard(themes, self._matrix, self)
         self._mosaic = HeadMosaic(themes, self)
         self._mosaic.head_clicked.connect(self._on_head_picked)
         self._build_controls()
@@ -144,13 +147,15 @@ class ProgressPanel(Panel):
             text = self.tr(
                 "Choose a task on the left and start: the curves and the attention appear here as it learns."
             )
-            self._page.show_empty(text, self.tr("Start training"))
+            problem = first_problem(self._state.draft)
+            self._page.show_empty(problem or text, self.tr("Start training"), is_enabled=not problem)
 
     def _draw_probe(self, probe: ProbeAttention | None) -> None:
         self._heads.setEnabled(probe is not None)
         self._site.setVisible(probe is not None and len(probe.sites) > 1)
         if probe is None:
             self._matrix.set_picture(None)
+            self._card.read_anew()
             self._mosaic.set_picture(None)
             return
         watched, display = settled(self._state.watched, probe), self._state.display
@@ -159,6 +164,7 @@ class ProgressPanel(Panel):
         self._heads.set_sizes(*probe.sites[watched.site].weights.shape[:2])
         self._heads.set_head(watched.layer, watched.head)
         self._matrix.set_picture(probe_picture(probe, watched, display))
+        self._card.read_anew()
         self._mosaic.set_picture(probe_heads_picture(probe, watched, display))
         self._mosaic.set_selected_head((watched.layer, watched.head))
 

@@ -27,6 +27,7 @@ from explorer.viewmodels.training_form import (
     device_choices,
     field_errors,
     field_hints,
+    first_problem,
     needs_text,
     precision_choices,
     task_summary,
@@ -92,7 +93,9 @@ class TrainPanel(Panel):
         self._stop.setEnabled(facts.phase != "stopping")
         self._open.setVisible(not facts.is_busy)
         self._open.setEnabled(facts.saved_step is not None)
-        self._saved.set_text(saved_line(facts))
+        problem = "" if facts.is_busy else first_problem(self._state.draft)
+        self._saved.set_text(problem or saved_line(facts))
+        self._saved.setForegroundRole(QPalette.ColorRole.BrightText if problem else QPalette.ColorRole.PlaceholderText)
 
     def _offer_machine(self) -> None:
         """Only devices there are, and only what the chosen one can do."""

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from core_model.training.events import ProbeAttention, TrainEvent
-from core_model.training.settings import TrainingSettings, problems
+from core_model.training.settings import TrainingSettings, default_warmup, problems
 
 Phase: TypeAlias = Literal["idle", "starting", "running", "paused", "stopping", "finished", "failed"]
 BUSY: Final[frozenset[Phase]] = frozenset({"starting", "running", "paused", "stopping"})
@@ -20,7 +20,7 @@ BUSY: Final[frozenset[Phase]] = frozenset({"starting", "running", "paused", "sto
 class TrainingDraft:
     """The form as it is filled in, right or wrong: (field of TrainingSettings, value) where it is not the default.
 
-    `folder` is where runs are kept; None is the user's data folder.
+    A warmup that was not given follows the steps. `folder` is where runs are kept; None is the user's data folder.
     """
 
     changes: tuple[tuple[str, Any], ...] = ()
@@ -29,16 +29,17 @@ class TrainingDraft:
     @property
     def values(self) -> dict[str, Any]:
         """Every field with its value."""
-        return _DEFAULTS | dict(self.changes)
+        given = dict(self.changes)
+        return _DEFAULTS | {"warmup": default_warmup(given.get("steps", _DEFAULTS["steps"]))} | given
 
     @property
     def problems(self) -> dict[str, str]:
         """What keeps the training from starting: field -> one sentence."""
-        return problems(dict(self.changes))
+        return problems(self.values)
 
     def settings(self) -> TrainingSettings:
         """The settings to train with. Raises ConfigError while there are problems."""
-        return TrainingSettings(**dict(self.changes))
+        return TrainingSettings(**self.values)
 
 
 _DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(TrainingSettings)}

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from core_model.cancel import CancelToken
 from core_model.training.control import TrainControl
 from core_model.training.schedules import SCHEDULES
-from core_model.training.settings import INITIALIZATIONS, NORM_ORDERS, POSITIONS, PRECISIONS, TrainingSettings
+from core_model.training.settings import (
+    INITIALIZATIONS,
+    NORM_ORDERS,
+    POSITIONS,
+    PRECISIONS,
+    TrainingSettings,
+    default_warmup,
+)
 from core_model.training.tasks import TASKS
 from explorer.verbs.progress import ProgressLine
 
@@ -113,7 +120,7 @@ def _settings(arguments: argparse.Namespace) -> TrainingSettings:
         field.name: getattr(arguments, field.name) for field in fields(TrainingSettings) if field.name in arguments
     }
     if given["warmup"] is None:
-        given["warmup"] = min(TrainingSettings.warmup, max(0, given["steps"] // 10))
+        given["warmup"] = default_warmup(given["steps"])
     return TrainingSettings(**given)
 
 

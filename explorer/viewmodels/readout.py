@@ -11,7 +11,8 @@ from explorer.viewmodels.records import HeatmapPicture
 
 @dataclass(frozen=True, kw_only=True)
 class Readout:
-    """One cell in words. `rank` is empty where the picture does not hold the whole row cell by cell."""
+    """One cell in words. `rank` is among the keys that the query may look at; empty where the picture does not hold the
+    whole row cell by cell."""
 
     query: int
     key: int
@@ -37,7 +38,8 @@ def readout(picture: HeatmapPicture, query: int, key: int) -> Readout | None:
         weight = f"at most {weight}"
     elif picture.cols == (0, picture.shape[1]):
         row = picture.weights[place[0]]
-        rank = f"rank {1 + int(np.count_nonzero(row > row[place[1]]))} of {len(row)}"
+        visible = row if picture.masked is None else row[~picture.masked[place[0]]]
+        rank = f"rank {1 + int(np.count_nonzero(visible > picture.weights[place]))} of {len(visible)}"
     return Readout(
         query=query,
         key=key,

@@ -156,6 +156,13 @@ def field_errors(draft: TrainingDraft) -> dict[str, str]:
     return {name: _in_form_words(message) for name, message in draft.problems.items()}
 
 
+def first_problem(draft: TrainingDraft) -> str:
+    """What keeps the training from starting, with the field's name; empty where nothing does."""
+    errors = field_errors(draft)
+    labels = (field for group in FORM for field in group.fields if field.name in errors)
+    return next((f"{field.label}: {errors[field.name]}." for field in labels), "")
+
+
 def field_hints(draft: TrainingDraft) -> dict[str, str]:
     """A remark at a field."""
     values = draft.values

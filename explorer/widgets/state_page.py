@@ -53,9 +53,10 @@ class StatePage(QStackedWidget):
     def show_content(self) -> None:
         self._turn_to(self._content)
 
-    def show_empty(self, text: str, action: str = "") -> None:
-        """What to do, with a button when `action` names one."""
+    def show_empty(self, text: str, action: str = "", *, is_enabled: bool = True) -> None:
+        """What to do, with a button when `action` names one; `is_enabled` where it can be done now."""
         self._notice.set_texts(what="", why=text, action=action)
+        self._notice.button.setEnabled(is_enabled)
         self._turn_to(self._notice_page)
 
     def show_working(self, text: str) -> None:
@@ -74,6 +75,7 @@ class StatePage(QStackedWidget):
     def show_error(self, what: str, why: str = "", next_step: str = "", details: str = "", action: str = "") -> None:
         """`what` in one sentence; `details` are shown on demand."""
         self._notice.set_texts(what=what, why=why, next_step=next_step, details=details, action=action)
+        self._notice.button.setEnabled(True)
         self._turn_to(self._notice_page)
 
     def _turn_to(self, page: QWidget) -> None:

@@ -58,6 +58,23 @@ def test_fields_show_the_draft(form):
     assert form.editor("dropout").text() == "0.25"
 
 
+def test_an_untouched_warmup_follows_the_steps_so_a_short_run_can_start(form):
+    form.editor("steps").setValue(20)
+    assert form.editor("warmup").value() == 2
+    assert form.panel._start.isEnabled() and form.state.draft.settings().warmup == 2
+    form.editor("warmup").setValue(7)
+    form.editor("steps").setValue(40)
+    assert form.editor("warmup").value() == 7
+
+
+def test_the_first_problem_is_said_beside_the_button(form):
+    form.show(draft=TrainingDraft(changes=(("steps", 20), ("warmup", 400))))
+    assert not form.panel._start.isEnabled()
+    assert form.panel._saved.text().startswith("Warmup: ")
+    form.show(draft=TrainingDraft())
+    assert form.panel._start.isEnabled() and form.panel._saved.text() == ""
+
+
 def test_an_edit_changes_the_draft(form):
     form.editor("batch").setValue(17)
     assert form.state.draft.values["batch"] == 17

@@ -52,6 +52,25 @@ def test_progress_says_what_to_do_before_the_first_training(shown):
     assert panel.commands == ["train_start"]
 
 
+def test_progress_starts_nothing_that_the_form_cannot_start_and_says_why(shown):
+    panel = shown(ProgressPanel, AppState(draft=TrainingDraft(changes=(("steps", 20), ("warmup", 400)))))
+    assert not panel._page._notice.button.isEnabled()
+    assert panel._page._notice._why.text().startswith("Warmup: ")
+    panel.show_state(AppState())
+    assert panel._page._notice.button.isEnabled()
+
+
+def test_pointing_at_the_watched_attention_reads_it_out_and_the_number_follows_the_training(shown):
+    panel = shown(ProgressPanel, RUNNING)
+    panel.show_training(snapshot(probe=probe()))
+    assert panel._card.isHidden()
+    panel._matrix.cell_hovered.emit(0, 0)
+    weights = panel._matrix.picture.weights
+    assert panel._card._weight.text() == f"{weights[0, 0]:.4f}"
+    panel.show_state(replace(RUNNING, watched=WatchedHead(head=1)))
+    assert panel._card._weight.text() == f"{panel._matrix.picture.weights[0, 0]:.4f}"
+
+
 def test_a_training_that_is_being_prepared_can_be_cancelled(shown):
     panel = shown(ProgressPanel, AppState(training=TrainingFacts(phase="starting", settings=SETTINGS)))
     panel._page.cancel_requested.emit()

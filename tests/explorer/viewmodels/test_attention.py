@@ -122,6 +122,12 @@ def test_the_card_reads_the_exact_weight_and_its_rank() -> None:
     assert (cell.weight, cell.rank) == ("0.3750", "rank 2 of 3")
 
 
+def test_a_rank_is_among_the_keys_that_the_query_may_look_at() -> None:
+    cell = readout(matrix_picture(answer(), traced_state()), 1, 1)
+    assert cell is not None
+    assert cell.rank.endswith("of 2")  # the third key comes later
+
+
 def test_the_card_says_masked_instead_of_zero() -> None:
     cell = readout(matrix_picture(answer(), traced_state()), 0, 2)
     assert cell is not None
