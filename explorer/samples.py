@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from explorer.state.app_state import InputText, Selection
+from explorer.state.app_state import AppState, InputText, Selection
 from explorer.state.moves import Move, open_source
 
 SAMPLES_FOLDER = Path(__file__).resolve().parents[1] / "resources" / "samples"
@@ -30,16 +30,27 @@ class Sample:
     def path(self) -> Path:
         return SAMPLES_FOLDER / self.folder
 
-    def shows(self, selection: Selection) -> bool:
-        """Whether its head is the one that is looked at."""
-        return (selection.site, selection.layer, selection.head) == (self.site, self.layer, self.head)
+    def is_shown(self, state: AppState) -> bool:
+        """Whether its head is looked at, over its own text: what `line` says holds for no other."""
+        chosen = state.selection
+        is_chosen = (chosen.site, chosen.layer, chosen.head) == (self.site, self.layer, self.head)
+        return is_chosen and state.inputs == self.inputs
+
+    @property
+    def head_name(self) -> str:
+        """What its head is known for, and where it is: "induction head (layer 1 head 3)"."""
+        return f"{self.title.rpartition(': ')[2]} (layer {self.layer} head {self.head})"
+
+    @property
+    def inputs(self) -> InputText:
+        return InputText(text=self.text, target=self.target)
 
     @property
     def opening(self) -> Move:
         """Open it with its text, at its head."""
         return open_source(
             self.path,
-            inputs=InputText(text=self.text, target=self.target),
+            inputs=self.inputs,
             selection=Selection(site=self.site, layer=self.layer, head=self.head),
             is_sample=True,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from explorer.actions.command import Command
 from explorer.actions.desk import Desk
 from explorer.state.training_moves import open_run
+from explorer.viewmodels.training import settled
 
 
 def _can_start(desk: Desk) -> bool:
@@ -20,6 +21,13 @@ def _pause(desk: Desk) -> None:
         desk.trainer.resume()
     else:
         desk.trainer.pause()
+
+
+def _open(desk: Desk) -> None:
+    watched, snapshot = desk.state.watched, desk.trainer.snapshot
+    if snapshot is not None and snapshot.probe is not None:
+        watched = settled(watched, snapshot.probe)
+    desk.store.apply(open_run(watched))
 
 
 TRAIN_COMMANDS = (
@@ -83,7 +91,7 @@ TRAIN_COMMANDS = (
         group="result",
         icon="model",
         tooltip="Look at the attention of the model as it was saved last.",
-        run=lambda desk: desk.store.apply(open_run),
+        run=_open,
         is_enabled=lambda desk: desk.state.training.saved_step is not None,
     ),
 )

@@ -48,11 +48,12 @@ class WelcomeBar(QWidget):
         return "" if self.isHidden() else self._line.text()
 
     def show_state(self, state: AppState) -> None:
-        path, chosen = state.source.path if state.source else None, state.selection
+        path = state.source.path if state.source else None
         known = [sample for sample in self._samples if sample.path == path]
-        shown = [sample for sample in known if sample.shows(chosen)]
+        shown = [sample for sample in known if sample.is_shown(state)]
         if known:
-            self._line.set_text(shown[0].line if shown else self.tr("A sample: every head of it is worth a look."))
+            heads = self.tr("Known in this sample: {heads}.").format(heads=", ".join(one.head_name for one in known))
+            self._line.set_text(shown[0].line if shown else heads)
         self.setVisible(bool(known) and state.layout == "explore" and not self._is_closed)
 
     @Slot()

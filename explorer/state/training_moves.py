@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core_model.training.tasks import TASKS
-from explorer.state.app_state import AppState, InputText
+from explorer.state.app_state import AppState, InputText, Selection
 from explorer.state.moves import Move, open_source
 from explorer.state.training import TrainingFacts, WatchedHead
 
@@ -52,9 +52,17 @@ def new_training(facts: TrainingFacts) -> Move:
     return lambda state: replace(state, training=facts)
 
 
-def open_run(state: AppState) -> AppState:
-    """Look at the trained model, with the example that was watched, in the layout for looking."""
-    facts = state.training
-    assert facts.run is not None, "a run is opened once it was saved"
-    opened = open_source(facts.run, inputs=InputText(text=facts.text, target=facts.target))(state)
-    return replace(opened, layout="explore")
+def open_run(watched: WatchedHead) -> Move:
+    """Look at the trained model, with the example and the head that were watched, in the layout for looking."""
+
+    def move(state: AppState) -> AppState:
+        facts = state.training
+        assert facts.run is not None, "a run is opened once it was saved"
+        opened = open_source(
+            facts.run,
+            inputs=InputText(text=facts.text, target=facts.target),
+            selection=Selection(site=watched.site, layer=watched.layer, head=watched.head),
+        )(state)
+        return replace(opened, layout="explore")
+
+    return move

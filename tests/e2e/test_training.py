@@ -14,7 +14,8 @@ from pytestqt.qtbot import QtBot
 from explorer.actions.commands import command
 from explorer.app import Explorer
 from explorer.state.moves import set_layout
-from explorer.state.training_moves import set_draft, set_runs_folder
+from explorer.state.training import WatchedHead
+from explorer.state.training_moves import set_draft, set_runs_folder, watch_head
 from tests.e2e.conftest import PATIENCE_MS, Launch, wait_until_idle
 
 SMALL: dict[str, Any] = {
@@ -103,12 +104,14 @@ def test_pause_holds_step_makes_one_update_and_resume_goes_on(training, qtbot):
 
 def test_a_stopped_training_is_saved_and_opens_with_the_example_that_was_watched(training, qtbot, tmp_path):
     training.start()
+    training.explorer.store.apply(watch_head(WatchedHead(head=1)))
     training.run("train_stop")
     training.until(lambda: training.facts.phase == "finished")
     assert training.facts.saved_step == training.step
     training.run("train_open")
     wait_until_idle(qtbot, training.explorer)
     state = training.explorer.store.state
+    assert (state.selection.site, state.selection.layer, state.selection.head) == ("decoder.cross", 0, 1)
     assert state.layout == "explore" and state.model.info.path == tmp_path / "reverse-1"
     assert state.inputs.target == state.inputs.text[::-1] != ""
     picture: Any = training.explorer.window.host("matrix").picture

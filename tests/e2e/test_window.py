@@ -24,7 +24,7 @@ from explorer.samples import Sample
 from explorer.settings.schema import Settings
 from explorer.settings.store import SettingsStore
 from explorer.state.app_state import InputText, Notice
-from explorer.state.moves import add_notice, pick_head, set_display, set_layout, set_theme
+from explorer.state.moves import add_notice, pick_head, set_display, set_inputs, set_layout, set_theme
 from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.engine import Engine
 from tests.e2e.conftest import Launch, wait_until_idle
@@ -169,7 +169,10 @@ def test_a_sample_is_on_screen_with_its_text_its_head_and_a_line(
     assert explorer.window.host("matrix").picture.title.endswith("layer 1 head 2")
     assert explorer.window.welcome_line == "This head looks one token back."
     explorer.store.apply(pick_head(0, 0))
-    assert explorer.window.welcome_line.startswith("A sample")
+    assert explorer.window.welcome_line == "Known in this sample: A small model (layer 1 head 2)."
+    explorer.store.apply(pick_head(1, 2))
+    explorer.store.apply(set_inputs(InputText(text="cab")))
+    assert "one token back" not in explorer.window.welcome_line
     assert not explorer.store.state.recent
     explorer.close()
 
