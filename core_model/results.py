@@ -72,8 +72,8 @@ class ModelInfo:
 
     `family` is None when it opens in the tensor browser only; `refusal` then says why attention is not offered.
     `missing`, `unexpected` and `misshaped` name tensors; any missing or misshaped one blocks the forward pass.
-    `sha256` is of header and config, not of the weights. `needs` names the facts that no file states and that may be
-    given to `open_checkpoint` where attention is not offered: "n_heads", or "base", the model of an adapter.
+    `header_sha256` is of header and config, not of the weights. `needs` names the facts that no file states and that
+    may be given to `open_checkpoint` where attention is not offered: "n_heads", or "base", the model of an adapter.
     """
 
     name: str
@@ -93,7 +93,7 @@ class ModelInfo:
     misshaped: tuple[str, ...]
     warnings: tuple[str, ...]
     refusal: str | None
-    sha256: str
+    header_sha256: str
     needs: tuple[str, ...] = ()
 
     @property

@@ -58,7 +58,7 @@ def describe(location: Location, store: TensorStore, reading: Reading, warnings:
         warnings=(*location.notes, *store.warnings, *reading.warnings, *warnings),
         refusal=None if reading.problem is None else str(reading.problem),
         needs=reading.needs,
-        sha256=store.digest(_config_bytes(location)),
+        header_sha256=store.digest(_config_bytes(location)),
     )
 
 

@@ -79,7 +79,7 @@ def locate(path: Path) -> Location:
     if is_folder:
         return _locate_folder(path)
     if not exists:
-        raise CheckpointError(f"{file_name(path)} does not exist: check the path {shown(path.parent)}", path=path)
+        raise CheckpointError(f"There is no file or folder {shown(path)}: check the path", path=path)
     lowered = path.name.lower()
     if lowered.endswith(INDEX_SUFFIX):
         return _location(path, index=path)

@@ -113,7 +113,8 @@ def _read_family(
         raise _UnstatedError(
             "n_heads",
             f"{location.name} has no config.json: its names are {family.label}'s, but the number of heads cannot be "
-            f"read from weights; put config.json beside it or give n_heads ({heads})",
+            f"read from weights; put config.json beside it or give n_heads ({heads}), the attention heads of "
+            "a layer (on the command line: --heads N)",
         )
     keys = read_keys(known, family.keys)
     _require_plausible_layers(family, keys, len(store.entries))
@@ -176,7 +177,6 @@ def _known_family(
     family = family_of(reading.model_type, reading.architecture) if named else family_of_tensors(_shapes(store))
     if family is not None:
         return family
-    labels = ", ".join(known.label for known in FAMILIES)
     if document is None:
         reason = f"{location.name} has no config.json, and its tensor names are not those of a known family"
     elif class_name := _text(document, "_class_name"):
@@ -187,7 +187,9 @@ def _known_family(
         reason = "config.json names no model_type, and the tensor names are not those of a known family"
     custom = "; the custom code it names (auto_map) is never run" if document and "auto_map" in document else ""
     raise CheckpointError(
-        f"{reason}{custom}: no attention is shown, only its tensors. Known families: {labels}", path=location.path
+        f"{reason}{custom}: no attention is shown, only its tensors; {len(FAMILIES)} families are known, which the "
+        "README lists",
+        path=location.path,
     )
 
 

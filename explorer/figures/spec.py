@@ -29,7 +29,7 @@ class Provenance:
     head: int
     dtype: str
     """As stored in the checkpoint."""
-    sha256: str
+    header_sha256: str
     """Of the checkpoint's header and config."""
     text: str
     target: str = ""
@@ -45,7 +45,7 @@ class Provenance:
             layer=layer,
             head=head,
             dtype=info.dtype,
-            sha256=info.sha256,
+            header_sha256=info.header_sha256,
             text=" / ".join(text for text in (inputs.text, inputs.pair) if text),
             target=inputs.target,
         )
@@ -109,7 +109,7 @@ class FigureSpec:
         source = self.provenance
         quoted = [f"“{_one_line(text)}”" for text in (source.text, source.target) if text]
         parts = (
-            f"{source.model} ({source.family}, {source.dtype}, sha256\u00a0{source.sha256[:8]})",
+            f"{source.model} ({source.family}, {source.dtype}, header\u00a0sha256\u00a0{source.header_sha256[:8]})",
             f"{source.site_label}, layer\u00a0{source.layer}, head\u00a0{source.head}",
             self.picture.scale_name,
             self.picture.note.partition(";")[0],  # what follows is a hint for the screen

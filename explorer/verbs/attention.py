@@ -15,6 +15,7 @@ from explorer.figures.spec import FigureOptions, FigureSpec, Provenance
 from explorer.state.app_state import AppState, Display, InputText, OpenedModel, ScaleName, Source
 from explorer.state.queries import MatrixQuery, OpenQuery, TraceQuery
 from explorer.verbs.progress import ProgressLine
+from explorer.verbs.source import add_path, assumed
 from explorer.viewmodels.attention import matrix_picture
 from explorer.viewmodels.records import COLORMAPS, Span
 from explorer.workers.engine import Engine
@@ -40,8 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s PATH --text TEXT --layer L --head H --out FILE [options]"
     parser.description = "Write the attention of one head over a text."
     parser.epilog = _EPILOG
-    parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")
-    parser.add_argument("--base", type=Path, metavar="FOLDER", help="the model that a LoRA adapter belongs to")
+    add_path(parser)
     given = parser.add_argument_group("what the model reads")
     given.add_argument("--text", required=True, help="the text; '-' reads it from standard input")
     given.add_argument("--pair", default="", help="second text of a pair (BERT)")
@@ -83,9 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
         caption=not arguments.no_caption,
     )
     text = _standard_input() if arguments.text == "-" else arguments.text
+    if not text.strip():
+        raise TokenizerError("The text is empty: give --text what the model shall read.")
     inputs = InputText(text=text, pair=arguments.pair, target=arguments.target)
-    assume = (("base", str(arguments.base)),) if arguments.base else ()
-    trace = TraceQuery(source=Source(path=arguments.path, assume=assume), inputs=inputs)
+    trace = TraceQuery(source=Source(path=arguments.path, assume=assumed(arguments)), inputs=inputs)
     with ProgressLine("attention") as line:
         engine = Engine()
         try:

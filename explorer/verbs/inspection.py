@@ -11,16 +11,20 @@ from typing import Any
 
 from core_model.checkpoint import Checkpoint, open_checkpoint
 from core_model.results import ModelInfo, TensorInfo
+from explorer.verbs.digests import file_digests
 from explorer.verbs.progress import ProgressLine
+from explorer.verbs.source import add_path, assumed
 from explorer.verbs.tensor_report import histogram_rows, read_statistics, tensor_rows, tensor_values
 from explorer.viewmodels.sizes import bytes_text
 
 _EPILOG = """\
 The text lists facts with their origin: stated by the checkpoint's config, inferred from shapes and names, or unknown.
-The JSON has one object with the keys of the text and "tensors", one entry a stored tensor. No weights are read but
-with --health, which looks at every value for NaN, Inf, rows of zeros and signs that nobody trained them: "warnings"
-then says what was found; and with --tensor, which tells of it alone: range, mean, spread (std), norm, zeros and
-histogram ("counts" between "edges") of its finite numbers.
+The JSON has one object with the keys of the text and "tensors", one entry a stored tensor. "header_sha256" is of
+header and config: two models of one shape share it. No weights are read unless asked for:
+  --sha256  of each weights file, as sha256sum prints it; in the JSON under "sha256", by path
+  --health  looks at every value for NaN, Inf, rows of zeros and signs that nobody trained them; see "warnings"
+  --tensor  tells of one alone: range, mean, spread (std), norm, zeros and histogram ("counts" between "edges") of its
+            finite numbers
 
 examples:
   transformer-explorer inspect ./gpt2
@@ -32,29 +36,43 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Say what a checkpoint is: family, sizes, attention sites, missing tensors, warnings."
     parser.epilog = _EPILOG
-    parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")
-    parser.add_argument("--base", type=Path, metavar="FOLDER", help="the model that a LoRA adapter belongs to")
+    add_path(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object, every tensor included")
     parser.add_argument("--health", action="store_true", help="read all weights and say what is wrong with them")
+    parser.add_argument("--sha256", action="store_true", help="read all weights files and print the sha256 of each")
     parser.add_argument("--tensor", metavar="NAME", help="read one tensor and say what is in it")
     parser.add_argument("--tensors", action="store_true", help="list every tensor in the text too")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    checkpoint = open_checkpoint(arguments.path, assume={"base": arguments.base} if arguments.base else None)
+    checkpoint = open_checkpoint(arguments.path, assume=dict(assumed(arguments)))
     try:
         if arguments.health:
             with ProgressLine("checking") as progress:
                 checkpoint.check_health(progress=progress.update)
         if arguments.tensor is not None:
             _print_tensor(checkpoint, arguments.tensor, as_json=arguments.json)
-        elif arguments.json:
-            print(json.dumps(report(checkpoint.info, checkpoint.tensors), indent=2))
         else:
-            print("\n".join(lines(checkpoint.info, checkpoint.tensors, all_tensors=arguments.tensors)))
+            _print_all(checkpoint, _digests(checkpoint) if arguments.sha256 else {}, arguments)
     finally:
         checkpoint.close()
     return 0
+
+
+def _digests(checkpoint: Checkpoint) -> dict[Path, str]:
+    """The sha256 of each file that holds weights."""
+    with ProgressLine("hashing") as progress:
+        return file_digests((tensor.file for tensor in checkpoint.tensors.values()), progress.update)
+
+
+def _print_all(checkpoint: Checkpoint, digests: Mapping[Path, str], arguments: argparse.Namespace) -> None:
+    info, tensors = checkpoint.info, checkpoint.tensors
+    if arguments.json:
+        print(json.dumps(report(info, tensors) | _plain({"sha256": digests} if digests else {}), indent=2))
+        return
+    rows = [(path.name, digest) for path, digest in digests.items()]
+    found = [*lines(info, tensors, all_tensors=arguments.tensors), *_section("sha256 of the weights files", rows)]
+    print("\n".join(found))
 
 
 def _print_tensor(checkpoint: Checkpoint, name: str, *, as_json: bool) -> None:
@@ -74,7 +92,7 @@ def report(info: ModelInfo, tensors: Mapping[str, TensorInfo]) -> dict[str, Any]
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value
@@ -111,7 +129,7 @@ def _overview(info: ModelInfo) -> list[Sequence[str]]:
         ("family", f"{family} ({info.architecture})" if info.architecture else family),
         ("parameters", f"{info.n_parameters:,}"),
         ("stored", f"{bytes_text(info.n_bytes)} as {info.dtype}"),
-        ("sha256", f"{info.sha256} (of header and config)"),
+        ("header sha256", f"{info.header_sha256} (of header and config, not of the weights: --sha256)"),
     ]
     if info.refusal is not None:
         return [*rows, ("attention", f"not offered: {info.refusal}")]

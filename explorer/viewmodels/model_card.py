@@ -111,6 +111,8 @@ def _names(title: str, names: tuple[str, ...], mark: Mark) -> FactSection:
 def _source(info: ModelInfo) -> FactSection:
     rows = (
         FactRow(name="path", value=str(info.path)),
-        FactRow(name="sha256", value=info.sha256, tooltip="Of the header and the config, not of the weights."),
+        FactRow(
+            name="header sha256", value=info.header_sha256, tooltip="Of the header and the config, not of the weights."
+        ),
     )
     return FactSection(title="Source", rows=rows)

@@ -39,7 +39,7 @@ def model_info(**changes: object) -> ModelInfo:
         misshaped=(),
         warnings=(),
         refusal=None,
-        sha256="ab" * 32,
+        header_sha256="ab" * 32,
     )
     return replace(info, **changes)
 

@@ -180,7 +180,7 @@ def test_the_card_names_both_and_the_number_of_weights(tmp_path: Path) -> None:
         assert info.facts[0].value == "adapter: LoRA, merged into 1 weight"
         assert not any("lora" in name for name in checkpoint.tensors)
     with open_checkpoint(base) as checkpoint:
-        assert checkpoint.info.sha256 != info.sha256
+        assert checkpoint.info.header_sha256 != info.header_sha256
 
 
 def test_a_base_in_shards_is_merged_too(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_the_npz_holds_the_same_and_says_where_it_comes_from(cli: Cli, gpt2, ref
         assert np.abs(archive["attention"] - reference[1, 2]).max() < 2e-5
         assert archive["query_tokens"].tolist() == [str(token) for token in IDS]
         assert (archive["site"].item(), archive["layer"].item(), archive["head"].item()) == ("decoder.self", 1, 2)
-        assert archive["model"].item() == gpt2.name and len(archive["sha256"].item()) == 64
+        assert archive["model"].item() == gpt2.name and len(archive["header_sha256"].item()) == 64
 
 
 def test_a_range_of_queries_and_keys_can_be_written_alone(cli: Cli, gpt2, reference, tmp_path):
@@ -123,6 +123,7 @@ def test_input_that_is_no_text_is_named_by_its_first_wrong_byte(cli: Cli, decode
         (("--width-mm", 2), "The width is 2 mm: choose from 30 to 1000 mm."),
         (("--out", "a.jpg"), "'a.jpg' ends in '.jpg': give it one of .svg, .pdf, .png, .csv, .npz."),
         (("--out", "/none/a.svg"), "Cannot write /none/a.svg: its folder does not exist"),
+        (("--text", ""), "The text is empty: give --text what the model shall read."),
         (("--text", "5 cat"), "'cat' is not a token id"),
     ],
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import fields
 
@@ -17,7 +18,7 @@ def test_the_text_names_sizes_sites_facts_and_the_number_of_tensors(cli: Cli, tr
     assert done.status == 0 and done.err == ""
     with open_checkpoint(translator) as checkpoint:
         info, n_tensors = checkpoint.info, len(checkpoint.tensors)
-    for expected in (info.summary, f"{info.n_parameters:,}", info.sha256, f"{n_tensors} tensors", "stated"):
+    for expected in (info.summary, f"{info.n_parameters:,}", info.header_sha256, f"{n_tensors} tensors", "stated"):
         assert expected in done.out
     rows = [line.split("  ") for line in done.out.splitlines() if line.startswith("  ")]
     sites = [row[1].strip() for row in rows if row[1].startswith(("encoder.", "decoder."))]
@@ -106,3 +107,41 @@ def test_a_tensor_that_is_not_there_is_met_with_the_nearest_names(cli: Cli, deco
     done = cli("inspect", decoder, "--tensor", "layers.1.attention.query")
     assert done.status == 2 and done.err.count("\n") == 1
     assert "There is no tensor 'layers.1.attention.query': did you mean" in done.err and TENSOR in done.err
+
+
+def test_the_hash_of_the_weights_tells_models_of_one_shape_apart_where_that_of_the_header_does_not(cli: Cli, tmp_path):
+    found = []
+    for value in (1, 2):
+        file = tmp_path / str(value) / "model.safetensors"
+        file.parent.mkdir()
+        save_file({"strange": np.full((2, 3), value, dtype=np.float32)}, file)
+        found.append(json.loads(cli("inspect", file, "--sha256", "--json").out))
+        expected = hashlib.sha256(file.read_bytes()).hexdigest()
+        assert found[-1]["sha256"] == {str(file): expected}
+        assert expected in cli("inspect", file, "--sha256").out and expected not in cli("inspect", file).out
+    first, second = found
+    assert first["header_sha256"] == second["header_sha256"]
+
+
+def test_a_path_that_is_not_there_is_named_whole(cli: Cli):
+    assert "There is no file or folder runs/nosuch: check the path" in cli("inspect", "runs/nosuch").err
+
+
+def test_an_unknown_kind_of_model_is_named_and_the_known_ones_are_not_recited(cli: Cli, tmp_path):
+    save_file({"strange": np.zeros((2, 3), dtype=np.float32)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text('{"model_type": "perceptron"}')
+    out = cli("inspect", tmp_path).out
+    (line,) = [line for line in out.splitlines() if "not offered" in line]
+    assert "'perceptron'" in line and "only its tensors" in line and "README" in line and len(line) < 250
+
+
+def test_the_number_of_heads_that_no_file_says_can_be_given(cli: Cli, tmp_path):
+    import torch
+
+    encoder = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    weights = {f"layers.0.{name}": tensor.detach().numpy() for name, tensor in encoder.named_parameters()}
+    save_file(weights, tmp_path / "model.safetensors")
+    assert "--heads N" in cli("inspect", tmp_path).out
+    found = json.loads(cli("inspect", tmp_path, "--heads", 4, "--json").out)
+    assert found["refusal"] is None and found["sites"][0]["n_heads"] == 4
+    assert "'none' is not a number of heads" in cli("inspect", tmp_path, "--heads", "none").err

@@ -35,7 +35,7 @@ def provenance() -> Provenance:
         layer=1,
         head=2,
         dtype="F32",
-        sha256="0123456789abcdef",
+        header_sha256="0123456789abcdef",
         text="the cat sat",
     )
 

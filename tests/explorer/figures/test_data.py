@@ -83,12 +83,12 @@ def test_the_npz_holds_weights_mask_tokens_and_source_without_pickles(causal_wei
         assert np.array_equal(archive["masked"], masked)
         assert archive["query_tokens"].tolist() == [f"q{index}" for index in range(11)]
         assert archive["key_tokens"].tolist() == [f"k{index}" for index in range(11)]
-        assert {name: archive[name].item() for name in ("model", "site", "layer", "head", "sha256", "text")} == {
+        assert {name: archive[name].item() for name in ("model", "site", "layer", "head", "header_sha256", "text")} == {
             "model": "tiny-lm",
             "site": "decoder.self",
             "layer": 1,
             "head": 2,
-            "sha256": "0123456789abcdef",
+            "header_sha256": "0123456789abcdef",
             "text": "the cat sat",
         }
 

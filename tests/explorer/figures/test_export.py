@@ -102,4 +102,4 @@ def test_the_glimpse_of_a_csv_is_its_beginning(source):
 def test_the_glimpse_of_an_npz_lists_what_it_holds(source):
     text = source.glimpse(ExportChoices(format="npz", whole=False))
     assert "attention     float32 [3, 2]" in text
-    assert "sha256        0123456789abcdef" in text
+    assert "header_sha256 0123456789abcdef" in text

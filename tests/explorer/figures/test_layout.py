@@ -58,7 +58,7 @@ def test_nothing_leaves_the_page_and_nothing_overlaps(n_rows, n_cols, width, dpi
         masked=np.ones((n_rows, n_cols), dtype=bool),
     )
     source = Provenance(
-        model="m", family="f", site="decoder.self", layer=0, head=0, dtype="F32", sha256="0" * 8, text="a text"
+        model="m", family="f", site="decoder.self", layer=0, head=0, dtype="F32", header_sha256="0" * 8, text="a text"
     )
     layout = placed(FigureSpec(picture=picture, provenance=source, options=FigureOptions(width_mm=width, dpi=dpi)))
 

@@ -13,8 +13,8 @@ def test_the_caption_names_model_family_dtype_hash_site_layer_head_scale_pooling
     spec = make_spec(note="maximum of 8 x 8 cells")
     caption = spec.caption.replace("\u00a0", " ")
     assert caption == (
-        "tiny-lm (GPT-2, F32, sha256 01234567) · decoder self-attention, layer 1, head 2 · attention weight, linear · "
-        "maximum of 8 x 8 cells · “the cat sat”"
+        "tiny-lm (GPT-2, F32, header sha256 01234567) · decoder self-attention, layer 1, head 2 · "
+        "attention weight, linear · maximum of 8 x 8 cells · “the cat sat”"
     )
 
 

@@ -84,7 +84,7 @@ def test_the_card_marks_what_was_inferred_and_what_is_unknown() -> None:
     assert shown["vocabulary"].mark == ""
     assert shown["heads"].mark == "inferred"
     assert shown["architecture"].mark == "unknown"
-    assert shown["sha256"].value == "ab" * 32
+    assert shown["header sha256"].value == "ab" * 32
 
 
 def test_the_card_lists_missing_weights_by_name_and_counts_the_rest() -> None:
