@@ -73,7 +73,7 @@ class TopBar(QWidget):
         self._text.set_text(state.inputs.text)
         self._text.setPlaceholderText(fields.text)
         self._text.setToolTip(fields.text)
-        self._text.setEnabled(state.current_model is None or state.current_model.info.refusal is None)
+        self._text.setEnabled(state.current_model is None or state.current_model.takes_text)
         self._second.setVisible(bool(fields.second))
         self._second.set_text(state.inputs.target if fields.is_target else state.inputs.pair)
         self._second.setPlaceholderText(fields.second)
@@ -126,6 +126,8 @@ def _fields(model: OpenedModel | None) -> _Fields:
         return _Fields(text="Text that the model reads (Ctrl+L)")
     if model.info.refusal is not None:
         return _Fields(text="This checkpoint reads no text")
+    if not model.takes_text:
+        return _Fields(text=f"This model reads {model.reads}")
     if not model.has_tokenizer:
         second = "Token ids of the decoder" if model.takes_target else ""
         return _Fields(text="Token ids, for example 5 17 2", second=second, is_target=model.takes_target)

@@ -22,6 +22,7 @@ ScaleName: TypeAlias = Literal["linear", "log", "row_max", "sink_excluded"]
 ColormapName: TypeAlias = Literal["viridis", "cividis", "magma", "grey"]
 ThemeName: TypeAlias = Literal["system", "light", "dark"]
 LayoutName: TypeAlias = Literal["explore", "train", "learn"]
+InputKind: TypeAlias = Literal["text", "pictures", "sound", "vectors"]
 Span: TypeAlias = tuple[int, int]
 """First index and one past the last."""
 Assumed: TypeAlias = tuple[tuple[str, int | str], ...]
@@ -53,7 +54,10 @@ class InputText:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenedModel:
-    """The fact about a source: what it turned out to be and which inputs it takes."""
+    """The fact about a source: what it turned out to be and which inputs it takes.
+
+    It `reads` text, as token ids at least, or something that the window has no input for.
+    """
 
     source: Source
     info: ModelInfo
@@ -62,8 +66,14 @@ class OpenedModel:
     takes_target: bool
     normalizers: str
     """What turns its scores into weights: "softmax", "relu", or both; empty where nothing does."""
+    reads: InputKind = "text"
     families: tuple[tuple[str, str], ...] = ()
     """Key and label of each family it can be saved as."""
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether the window can run it over a text."""
+        return self.info.refusal is None and self.reads == "text"
 
     def site(self, key: str) -> SiteInfo | None:
         """The attention site of that name; None where the model has no such site."""

@@ -139,7 +139,7 @@ def with_model(opened: OpenedModel) -> Move:
         if opened.source != state.source:
             return state
         known = replace(state, model=opened, recent=_with_recent(state.recent, opened.source))
-        return _settled(known if opened.has_tokenizer else _without_words(known))
+        return _settled(known if opened.has_tokenizer and opened.takes_text else _without_words(known))
 
     return move
 
@@ -191,8 +191,9 @@ def _with_recent(recent: tuple[Path, ...], source: Source) -> tuple[Path, ...]:
 
 
 def _without_words(state: AppState) -> AppState:
-    """A model without a tokenizer reads ids: words left over from another model say nothing to it."""
-    is_ids = all(word.isdigit() for word in state.inputs.text.replace(",", " ").split())
+    """A model without a tokenizer reads ids, or no text at all: words of another model say nothing to it."""
+    is_read = state.model is not None and state.model.reads == "text"
+    is_ids = is_read and all(word.isdigit() for word in state.inputs.text.replace(",", " ").split())
     return state if is_ids else replace(state, inputs=InputText())
 
 

@@ -156,7 +156,7 @@ def open_query(state: AppState) -> OpenQuery | None:
 def tokens_query(state: AppState) -> TokensQuery | None:
     """Asked as soon as the model is known, if it can be run and there is something to read."""
     model = state.current_model
-    if state.source is None or model is None or model.info.refusal is not None or not state.inputs.text:
+    if state.source is None or model is None or not model.takes_text or not state.inputs.text:
         return None
     return TokensQuery(source=state.source, inputs=state.inputs)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from explorer.state.app_state import AppState
+from explorer.state.app_state import AppState, OpenedModel
 from explorer.state.outcome import Problem
 
 Guidance: TypeAlias = tuple[str, str]
@@ -21,10 +21,19 @@ def first_steps(state: AppState) -> Guidance:
     if state.source is None:
         return "Open a model to see what each of its heads attends to.", "open_folder"
     model = state.current_model
+    if model and model.reads != "text":
+        return _no_input(model), "open_folder"
     what = "a source and a target text" if model and model.takes_target else "a text"
     if model and not model.has_tokenizer:
         what = "token ids, for example 5 17 2"
     return f"Type {what}, and see what each head attends to.", "focus_text"
+
+
+def _no_input(model: OpenedModel) -> str:
+    return (
+        f"{model.info.name} reads {model.reads}, for which this window has no input yet: run it from Python "
+        "(open_checkpoint and trace of core_model); its weights are under Tensors."
+    )
 
 
 def model_first(state: AppState) -> Guidance:

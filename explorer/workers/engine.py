@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
-from explorer.state.app_state import InputText, OpenedModel, Source, Tokens
+from explorer.state.app_state import InputKind, InputText, OpenedModel, Source, Tokens
 from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.answers import ANSWERS
 from explorer.workers.lru import Lru
@@ -70,6 +70,7 @@ class Engine:
             takes_pair=config is not None and config.decoder is None and checkpoint.tokenizer is not None,
             takes_target=config is not None and config.decoder is not None and config.encoder is not None,
             normalizers=", ".join(sorted({spec.normalizer for layers in attentions for spec in layers})),
+            reads=_reads(config) if config else "text",
             families=self._families(source),
         )
 
@@ -133,6 +134,14 @@ class Engine:
         """Let go of everything that is held."""
         for cache in (self._traces, self._models, self._inputs, self._checkpoints):
             cache.clear()
+
+
+def _reads(config: ModelConfig) -> InputKind:
+    """What the first stack is given; the second of two towers can be left out."""
+    from core_model.config import AudioEmbedding, PatchEmbedding, VectorEmbedding
+
+    kinds: dict[type, InputKind] = {AudioEmbedding: "sound", PatchEmbedding: "pictures", VectorEmbedding: "vectors"}
+    return kinds.get(type(next(iter(config.stacks.values())).embedding), "text")
 
 
 def typed_inputs(config: ModelConfig, text: InputText) -> Inputs:

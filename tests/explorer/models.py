@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from core_model.config import (
@@ -13,6 +14,7 @@ from core_model.config import (
     MaskSpec,
     ModelConfig,
     NormSpec,
+    PatchEmbedding,
     ResidualSpec,
     SpecialTokens,
     StackConfig,
@@ -48,6 +50,13 @@ def save_encoder_decoder(folder: Path) -> Path:
         special=SpecialTokens(padding=0, decoder_start=1, end=2),
     )
     return _save(folder, config)
+
+
+def save_picture_encoder(folder: Path) -> Path:
+    """An encoder of 8 x 8 pixels in squares of 4."""
+    stack = _stack(multi_head(_WIDTH, N_HEADS))
+    embedding = PatchEmbedding(image_size=(8, 8), patch_size=(4, 4))
+    return _save(folder, ModelConfig(encoder=replace(stack, embedding=embedding, position=None)), with_tokenizer=False)
 
 
 _VOCABULARY = len(_ALPHABET) + 3

@@ -22,7 +22,14 @@ from explorer.state.queries import (
     TraceQuery,
 )
 from explorer.workers.engine import Engine
-from tests.explorer.models import N_HEADS, N_LAYERS, save_decoder, save_encoder, save_encoder_decoder
+from tests.explorer.models import (
+    N_HEADS,
+    N_LAYERS,
+    save_decoder,
+    save_encoder,
+    save_encoder_decoder,
+    save_picture_encoder,
+)
 
 TEXT = InputText(text="a cat sat")
 
@@ -153,3 +160,8 @@ def test_only_so_many_checkpoints_keep_their_files_open(engine: Engine, folder: 
     for opening in range(1, 6):
         engine.checkpoint(Source(path=folder / "decoder", opening=opening))
     assert engine.checkpoint(Source(path=folder / "decoder")) is not first
+
+
+def test_what_a_model_reads_is_known_from_its_first_stack(engine, folder, tmp_path):
+    assert ask(engine, OpenQuery(source=Source(path=folder / "bare"))).reads == "text"
+    assert ask(engine, OpenQuery(source=Source(path=save_picture_encoder(tmp_path / "pixels")))).reads == "pictures"
