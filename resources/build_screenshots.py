@@ -9,9 +9,9 @@ from explorer.cli import main
 
 FOLDER = Path(__file__).parent / "screenshots"
 PICTURES = {
-    "explore-light.png": ("--theme", "light"),
-    "explore-dark.png": ("--theme", "dark"),
-    "train-light.png": ("--theme", "light", "--layout", "train"),
+    "explore-light.png": ("--theme", "light", "--cell", "15,2"),
+    "explore-dark.png": ("--theme", "dark", "--cell", "15,2"),
+    "train-light.png": ("--theme", "light", "--layout", "train", "--train-steps", "500"),
 }
 
 

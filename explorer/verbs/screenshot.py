@@ -17,7 +17,7 @@ from explorer.figures.files import ExportError, whole_file
 from explorer.state.app_state import Cell, ColormapName, InputText, LayoutName, ScaleName, Selection
 from explorer.state.moves import lock_cell, open_source
 from explorer.state.queries import matrix_query
-from explorer.state.training_moves import set_draft, set_runs_folder
+from explorer.state.training_moves import set_draft, set_runs_folder, with_training
 from explorer.verbs.source import add_assumed, assumed
 
 if TYPE_CHECKING:
@@ -201,6 +201,7 @@ def _train(explorer: Explorer, arguments: argparse.Namespace) -> None:
             _let_time_pass(_SETTLE_MS)
     if problem := explorer.store.state.training.problem:
         raise ScreenshotError(problem)
+    explorer.store.settle(with_training(run=None, saved_step=None))  # there is no run to open
 
 
 def _check_shown(explorer: Explorer, arguments: argparse.Namespace) -> None:

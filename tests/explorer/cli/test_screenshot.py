@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from PIL import Image
+
+from explorer.panels.registry import PANELS
+from tests.explorer.cli.conftest import ROOT
 
 
 @pytest.fixture
@@ -41,12 +46,51 @@ def test_dark_is_dark_and_nothing_is_remembered(screenshot, decoder, tmp_path, u
     assert not list(user_folders.rglob("*.json"))
 
 
+def test_a_cell_can_be_locked_and_a_short_training_be_shown(screenshot, tmp_path):
+    status, out, err = screenshot(
+        *("--cell", "15,2", "--layout", "train", "--train-steps", 3, "--out", tmp_path / "w.png")
+    )
+    assert (status, err) == (0, "") and out.startswith(str(tmp_path / "w.png"))
+    assert [path.name for path in tmp_path.iterdir()] == ["w.png"]
+
+
+def test_a_text_for_a_model_that_reads_ids_is_refused_not_dropped(screenshot, tmp_path):
+    from tests.core_model.checkpoint import tiny
+
+    model = tiny.write(tmp_path / "model")
+    status, _, err = screenshot("--open", model, "--text", "a cat", "--out", tmp_path / "w.png")
+    assert status == 2 and err.count("\n") == 1
+    assert 'has no usable tokenizer: give --text token ids, like "5 17 2".' in err
+
+
+def test_a_fault_of_the_program_is_told_with_where_it_happened_and_status_1(decoder, tmp_path):
+    code = (
+        "import sys; from explorer.workers import answers; from explorer.state.queries import HeadsQuery\n"
+        "def broken(*given): raise RuntimeError('a wheel came off')\n"
+        "answers.ANSWERS[HeadsQuery] = broken\n"
+        "from explorer.cli import main; sys.exit(main())"
+    )
+    arguments = ["screenshot", "--open", decoder, "--text", "abc", "--out", tmp_path / "w.png"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT, timeout=180
+    )
+    assert done.returncode == 1 and "a wheel came off" in done.stderr and "in broken" in done.stderr
+
+
+def test_the_help_names_every_panel_that_can_be_brought_to_the_front(screenshot):
+    status, out, _ = screenshot("--help")
+    words = " ".join(out.split()).replace(",", "").split()
+    assert status == 0 and {"attention", *(spec.key for spec in PANELS if not spec.inside)} <= set(words)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--head", 99), "There is no decoder.self layer 0 head 99 in this model"),
         (("--panel", "ghost"), "There is no panel 'ghost': choose one of attention, "),
         (("--open", "/none"), "none"),
+        (("--cell", "99,0"), "There is no cell 99,0 in the matrix shown."),
+        (("--cell", "1"), "'1' is not a cell like 5,3"),
         (("--scale", 9), "The scale is 9: choose from 0.5 to 4."),
         (("--size", "1x1"), "The window cannot be 1x1: choose a --size of 900x600"),
         (("--patience", "nan"), "The patience is nan s: choose more than 0."),
