@@ -32,6 +32,7 @@ from explorer.chrome.download_dialog import DownloadDialog
 from explorer.chrome.dropping import drop_move
 from explorer.chrome.errands import Errands
 from explorer.chrome.exporting import Exporter
+from explorer.chrome.layout_buttons import layout_buttons
 from explorer.chrome.open_button import open_button
 from explorer.chrome.palette import CommandPalette
 from explorer.chrome.panel_host import AskingHost, DetailPresenter, PanelHost
@@ -243,6 +244,7 @@ class MainWindow(QMainWindow):
         export = QToolButton(self, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         export.setDefaultAction(self._actions["export"])
         self._top_bar.add_button(export)
+        self._top_bar.add_button(layout_buttons(self._actions, self))
         ways_on = {
             self.tr("Open your model"): self._actions["open_folder"],
             self.tr("Train one"): self._actions["layout_train"],

@@ -19,10 +19,10 @@ _THEME_LABELS: dict[ThemeName, tuple[str, str]] = {
     "dark": ("Dark", "moon"),
 }
 _SCALES: tuple[ScaleName, ...] = get_args(ScaleName)
-_LAYOUTS: dict[LayoutName, tuple[str, str, str]] = {
-    "explore": ("Explore", "matrix", "See what every head of a model attends to."),
-    "train": ("Train", "train", "Train a small model and watch it learn."),
-    "learn": ("Learn", "learn", "See positions, schedules and the other parts of the recipe."),
+_LAYOUTS: dict[LayoutName, tuple[str, str, str, str]] = {
+    "explore": ("Explore", "matrix", "Ctrl+Shift+E", "See what every head of a model attends to."),
+    "train": ("Train", "train", "Ctrl+Shift+T", "Train a small model and watch it learn."),
+    "learn": ("Learn", "learn", "Ctrl+Shift+L", "See positions, schedules and the other parts of the recipe."),
 }
 
 
@@ -68,13 +68,14 @@ def _colormap(name: ColormapName) -> Command:
 
 
 def _layout(name: LayoutName) -> Command:
-    title, icon, tooltip = _LAYOUTS[name]
+    title, icon, shortcut, tooltip = _LAYOUTS[name]
     return Command(
         key=f"layout_{name}",
         title=title,
         menu="View",
         group="layout",
         submenu="Layout",
+        shortcut=shortcut,
         icon=icon,
         tooltip=tooltip,
         run=lambda desk: desk.window.show_layout(name),

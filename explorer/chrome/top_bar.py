@@ -25,7 +25,7 @@ _TYPING_MS = 250
 
 
 class TopBar(QWidget):
-    """Open on the left, the model's name and health, its text and second text, export on the right."""
+    """Open on the left, the model's name and health, its text and second text, export and the layouts on the right."""
 
     intended = Signal(object)
     command_requested = Signal(str)

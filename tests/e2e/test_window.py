@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget, QMenu
+from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
 from core_model.cancel import CancelToken, Progress
@@ -129,6 +129,16 @@ def test_each_layout_keeps_its_own_docks(launch: Launch) -> None:
     explorer.store.settle(set_layout("explore"))
     assert explorer.window.is_panel_open("heads")
     assert not explorer.window.is_panel_open("tokens")
+
+
+def test_the_bar_leads_to_each_layout_and_back(launch: Launch) -> None:
+    explorer = launch()
+    buttons = {button.text(): button for button in explorer.window.findChildren(QToolButton)}
+    for name in ("Train", "Explore"):
+        buttons[name].click()
+        assert explorer.store.state.layout == name.lower()
+        assert buttons[name].isVisible() and buttons[name].isChecked()
+    assert not buttons["Train"].isChecked()
 
 
 def test_a_concept_is_shown_in_its_layout(launch: Launch, model_folder: Path) -> None:
