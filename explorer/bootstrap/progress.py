@@ -36,9 +36,8 @@ class PipProgress:
             self.report.update(f"[2/3] looking for {match[1]}")
         elif match := re.match(FETCHED, line):
             self._fetched += 1
-            total = max(self._expected, self._found)  # pip may find all packages before it fetches any, or one by one
             name_and_version = " ".join(re.split(r"[/\\]", match[1])[-1].split("-")[:2])
-            self._current = f"[2/3] package {self._fetched} of about {total}: {name_and_version}{match[2] or ''}"
+            self._current = f"[2/3] package {self._fetched}{self._total()}: {name_and_version}{match[2] or ''}"
             self._since = time.monotonic()
             self.report.line(self._current)
         elif match := re.match(r"Progress (\d+) of (\d+)", line):
@@ -53,10 +52,14 @@ class PipProgress:
     def tick(self) -> None:
         """Called each second in which pip says nothing: within a large file, and all the time that it installs."""
         if self.installing:
-            done = len(self._records() - self._present)
+            done = min(len(self._records() - self._present), self.installing - 1)  # pip is still at the last one
             self.report.update(f"[3/3] installed {done} of {self.installing} packages")
         elif self._current:
             self.report.update(f"{self._current}: {time.monotonic() - self._since:.0f} s")
+
+    def _total(self) -> str:
+        """Of how many packages, where that is known: of those pinned, unless pip found more before it fetched any."""
+        return f" of about {max(self._expected, self._found)}" if self._expected else ""
 
     def _records(self) -> set[tuple[Path, int]]:
         """The metadata of every package in the environment, and when each was written."""
@@ -73,6 +76,7 @@ class Report:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._rewrites = stream.isatty()
+        self._said = ""
         self._latest = time.monotonic()
 
     def line(self, text: str) -> None:
@@ -83,7 +87,8 @@ class Report:
         if self._rewrites:
             width = shutil.get_terminal_size().columns - 1
             self._write(f"\r{text[:width]:{width}}")
-        elif time.monotonic() - self._latest >= self.SECONDS_BETWEEN_UPDATES:
+        elif text != self._said and time.monotonic() - self._latest >= self.SECONDS_BETWEEN_UPDATES:
+            self._said = text
             self._write(text + "\n")
 
     def finish(self) -> None:

@@ -74,7 +74,12 @@ def test_packages_that_pip_finds_beyond_the_pins_are_counted(tmp_path):
 
 def test_a_large_file_shows_how_much_of_it_is_there(tmp_path, impatient):
     lines, _ = follow(NEW_PIP, tmp_path, expected=0)
-    assert "[2/3] package 1 of about 2: torch 2.13.0 (74.1 MB): 50 %" in lines
+    assert "[2/3] package 1: torch 2.13.0 (74.1 MB): 50 %" in lines
+
+
+def test_where_most_is_there_already_nobody_guesses_how_many_packages_will_come(tmp_path):
+    lines, _ = follow(OLD_PIP, tmp_path, expected=0)
+    assert lines[:2] == ["[2/3] package 1: torch 2.13.0 (74.1 MB)", "[2/3] package 2: numpy 2.4.6"]
 
 
 def test_an_index_that_does_not_answer_is_mentioned_while_pip_tries_again(tmp_path, impatient):
@@ -91,7 +96,19 @@ def test_installed_packages_are_counted_by_their_metadata(tmp_path, impatient):
         (site_packages / f"{name}.dist-info").mkdir(parents=True)
         (site_packages / f"{name}.dist-info/METADATA").touch()
     progress.tick()
-    assert stream.getvalue().splitlines()[-1] == "[3/3] installed 2 of 3 packages"
+    progress.tick()
+    assert stream.getvalue().splitlines()[1:] == ["[3/3] installed 2 of 3 packages"]
+
+
+def test_what_pip_still_finishes_is_not_called_installed(tmp_path, impatient):
+    stream = io.StringIO()
+    progress = PipProgress(Report(stream), tmp_path, expected=1)
+    progress.read("Installing collected packages: numpy")
+    folder = tmp_path / "lib/python3.11/site-packages/numpy-2.4.6.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").touch()
+    progress.tick()
+    assert stream.getvalue().splitlines()[-1] == "[3/3] installed 0 of 1 packages"
 
 
 def test_a_terminal_shows_updates_in_one_line_that_is_cleared_at_the_end(monkeypatch):
