@@ -19,7 +19,7 @@ def model_card(opened: OpenedModel, state: AppState) -> FactSheet:
     info = opened.info
     sections = (
         _troubles(info),
-        _overview(info, opened.has_tokenizer),
+        _overview(opened),
         FactSection(
             title="Facts",
             rows=tuple(
@@ -78,13 +78,16 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
 
 
-def _overview(info: ModelInfo, has_tokenizer: bool) -> FactSection:
+def _overview(opened: OpenedModel) -> FactSection:
+    info = opened.info
+    is_typed = opened.takes_text and not opened.has_tokenizer
+    tokenizer = "found" if opened.has_tokenizer else "none: type token ids" if is_typed else "none"
     rows = (
         *_origin(info),
         FactRow(name="parameters", value=count_text(info.n_parameters)),
         FactRow(name="stored", value=f"{bytes_text(info.n_bytes)}, {info.dtype}"),
         FactRow(name="longest input", value=f"{info.max_length} tokens" if info.max_length else "no limit stated"),
-        FactRow(name="tokenizer", value="found" if has_tokenizer else "none: type token ids"),
+        FactRow(name="tokenizer", value=tokenizer),
     )
     return FactSection(title=info.name, rows=rows)
 
