@@ -9,11 +9,12 @@ Shape letters: N rows (queries) of a block, M columns (keys) of a block, D head 
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import torch
 
 from core_model.cancel import CancelToken
+from core_model.config import MaskSpec
 from core_model.nn import masks
 from core_model.nn.attention import HeadInputs, normalize, scores, visible_block
 
@@ -95,7 +96,7 @@ class HeadScores:
         q_ND, k_DM = self._augmented
         e_NM = torch.mm(q_ND[rows], k_DM[:, cols], out=out)
         if self.coverage(rows, cols) != "all":
-            e_NM.masked_fill_(self.masked(rows, cols), float("-inf"))
+            e_NM.masked_fill_(self._masked_block(rows, cols), float("-inf"))
         return e_NM
 
     def to_weights(self, e_NM: torch.Tensor) -> torch.Tensor:
@@ -146,6 +147,14 @@ class HeadScores:
             logsumexp_N = torch.logaddexp(logsumexp_N, self._head.sinks_H.float())
         return _settled(logsumexp_N)
 
+    def _masked_block(self, rows: slice, cols: slice) -> torch.Tensor:
+        """`masked` of a block; heads that share a mask share its blocks, for all of them are drawn one after another."""
+        if self._head.key_mask_BM is not None:
+            return self.masked(rows, cols)
+        start = self._head.query_start
+        queries, keys = (rows.start + start, rows.stop + start), (cols.start, cols.stop)
+        return _hidden_block(self._head.spec.mask, queries, keys, self._head.q_BHND.device)
+
     def _keys(self, cols: slice) -> torch.Tensor:
         """The indices [M] of the keys of a slice, which may step."""
         return torch.arange(*cols.indices(self.n_keys), device=self._head.q_BHND.device)
@@ -163,7 +172,16 @@ class HeadScores:
         sees_none_N = self.row_normalizer.isposinf()
         q_augmented = torch.cat((q_ND, -self.row_normalizer.masked_fill(sees_none_N, 0.0)[:, None]), dim=1)
         k_augmented = torch.cat((k_MD, torch.ones_like(k_MD[:, :1])), dim=1)
-        return q_augmented, k_augmented.t().contiguous()
+        return q_augmented, k_augmented.t()
+
+
+@lru_cache(maxsize=16)
+def _hidden_block(
+    mask: MaskSpec, queries: tuple[int, int], keys: tuple[int, int], device: torch.device
+) -> torch.Tensor:
+    """True [N, M] where a query position of a range may not see a key of another."""
+    query_N, key_M = (torch.arange(*span, device=device) for span in (queries, keys))
+    return ~masks.visible(mask, query_N, key_M)
 
 
 def _settled(logsumexp_N: torch.Tensor) -> torch.Tensor:

@@ -16,8 +16,8 @@ from core_model.errors import TraceError
 from core_model.results import Reduce
 from core_model.trace.scores import HeadScores
 
-_BLOCK = 512
-"""Rows and columns of a block: its 1 MiB of float32 stays in a core's cache through product and maximum."""
+_BLOCK = 384
+"""Rows and columns of a block: its 576 KiB of float32 stay in a core's cache through product and maximum."""
 _PEAK_ROWS = 64
 """Whole rows of a sample held at once."""
 
