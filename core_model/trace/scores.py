@@ -148,7 +148,7 @@ class HeadScores:
         return _settled(logsumexp_N)
 
     def _masked_block(self, rows: slice, cols: slice) -> torch.Tensor:
-        """`masked` of a block; heads that share a mask share its blocks, for all of them are drawn one after another."""
+        """`masked` of a block. Heads that share a mask share its blocks: they are often drawn one after another."""
         if self._head.key_mask_BM is not None:
             return self.masked(rows, cols)
         start = self._head.query_start
