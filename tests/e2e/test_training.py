@@ -81,7 +81,7 @@ def test_curves_and_attention_move_while_it_trains(training):
     training.until(lambda: panel._curves[0].picture is not None)
     first = len(panel._curves[0].picture.series[0].x), panel._matrix.picture
     training.until(lambda: panel._matrix.picture is not first[1])
-    assert len(panel._curves[0].picture.series[0].x) > first[0]
+    training.until(lambda: len(panel._curves[0].picture.series[0].x) > first[0])
     training.run("train_stop")
     training.until(lambda: training.facts.phase == "finished")
 
