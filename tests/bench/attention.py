@@ -7,7 +7,7 @@ import gc
 import threading
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import torch
@@ -97,8 +97,9 @@ def _against_weights(device: torch.device) -> list[Line]:
 
 
 def _against_transformer_lens(device: torch.device) -> list[Line]:
-    if find_spec("transformer_lens") is None:
-        return [Line(work="capture, n=1024", reference="TransformerLens", found="not installed", must_be="1.3x faster")]
+    if not _has_hooked_transformer():
+        found = "not installed (a version below 4)"
+        return [Line(work="capture, n=1024", reference="TransformerLens", found=found, must_be="1.3x faster")]
     from transformer_lens import HookedTransformer, HookedTransformerConfig  # pyright: ignore[reportMissingImports]
 
     config = HookedTransformerConfig(
@@ -121,6 +122,14 @@ def _against_transformer_lens(device: torch.device) -> list[Line]:
     theirs = sum(t.numel() * t.element_size() for t in patterns().values())
     trace = run_trace(model, inputs)
     return _faster_and_smaller("capture, n=1024", "TransformerLens patterns", pair.ratio, trace, theirs, 1.3, 7)
+
+
+def _has_hooked_transformer() -> bool:
+    """Whether TransformerLens is here with the class that caches patterns, which version 4 took away."""
+    try:
+        return int(version("transformer-lens").partition(".")[0]) < 4
+    except PackageNotFoundError:
+        return False
 
 
 def _one_head(device: torch.device) -> list[Line]:
