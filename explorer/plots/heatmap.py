@@ -269,7 +269,7 @@ class HeatmapPlot(QWidget):
             return
         theme = self._themes.theme
         pictures = [self._picture] if self._overview is None else [self._overview, self._picture]
-        self._canvas.set_layers([Layer.of(picture, theme) for picture in dict.fromkeys(pictures)])
+        self._canvas.set_layers([Layer(picture, theme) for picture in dict.fromkeys(pictures)])
         table = lookup_table(self._picture.colormap, is_dark=theme.is_dark)
         self._bar.set_content(
             table,

@@ -1,5 +1,6 @@
 """The cells of a matrix, and the mouse upon them."""
 
+import math
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
@@ -18,11 +19,12 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.plots.colormaps import colored_image, mask_image
 from explorer.plots.patterns import dot_tile, fill_cells, hatch_tile
+from explorer.plots.pooling import pooled_picture
 from explorer.plots.stale import STALE_OPACITY
 from explorer.plots.zoom import Frame, Range
 from explorer.theme.colors import Theme
 from explorer.viewmodels.colormaps import lookup_table
-from explorer.viewmodels.records import HeatmapPicture, Span
+from explorer.viewmodels.records import HeatmapPicture
 
 Cell = tuple[int, int]
 """(row, col)"""
@@ -36,28 +38,39 @@ _GRID_FROM = 12.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Layer:
-    """A picture's cells as images, and the part of the matrix they cover."""
+class Images:
+    """A picture's cells as images."""
 
-    rows: Span
-    cols: Span
-    image: QImage
-    is_exact: bool
-    """One cell of the image is one cell of the matrix."""
+    cells: QImage
     masked: QImage | None
     missing: QImage | None
 
-    @classmethod
-    def of(cls, picture: HeatmapPicture, theme: Theme) -> "Layer":
+
+class Layer:
+    """A picture and the part of the matrix it covers; its images are made for the pixels there are, and kept."""
+
+    def __init__(self, picture: HeatmapPicture, theme: Theme) -> None:
+        self.rows, self.cols, self.is_exact = picture.rows, picture.cols, picture.is_exact
+        self._picture, self._is_dark = picture, theme.is_dark
+        self._step = 0, 0
+        self._images: Images | None = None
+
+    def images(self, height: float, width: float) -> Images:
+        """For so many device pixels: where they are fewer than the cells, each shows the strongest of its cells."""
+        n_rows, n_cols = self._picture.values.shape
+        step = max(1, math.ceil(n_rows / max(height, 1.0))), max(1, math.ceil(n_cols / max(width, 1.0)))
+        if self._images is None or step != self._step:
+            picture = self._picture if step == (1, 1) else pooled_picture(self._picture, *step)
+            self._step, self._images = step, self._drawn(picture)
+        return self._images
+
+    def _drawn(self, picture: HeatmapPicture) -> Images:
         hidden = picture.masked
         if picture.missing is not None:
             hidden = picture.missing if hidden is None else hidden | picture.missing
-        table = lookup_table(picture.colormap, is_dark=theme.is_dark)
-        return cls(
-            rows=picture.rows,
-            cols=picture.cols,
-            image=colored_image(picture.values, picture.levels, table, hidden),
-            is_exact=picture.is_exact,
+        table = lookup_table(picture.colormap, is_dark=self._is_dark)
+        return Images(
+            cells=colored_image(picture.values, picture.levels, table, hidden),
             masked=None if picture.masked is None else mask_image(picture.masked),
             missing=None if picture.missing is None else mask_image(picture.missing),
         )
@@ -182,10 +195,12 @@ class MatrixCanvas(QWidget):
         visible = target.intersected(area)
         if visible.isEmpty():
             return
-        painter.drawImage(target, layer.image)
+        scale = self.devicePixelRatioF()
+        images = layer.images(target.height() * scale, target.width() * scale)
+        painter.drawImage(target, images.cells)
         if layer.is_exact:
             self._paint_grid(painter, visible)
-        for tile, cells in ((self._hatch_tile(), layer.masked), (self._dot_tile(), layer.missing)):
+        for tile, cells in ((self._hatch_tile(), images.masked), (self._dot_tile(), images.missing)):
             if cells is not None:
                 fill_cells(painter, tile, target, visible, cells)
 
