@@ -27,7 +27,7 @@ from explorer.samples import Sample, bundled_samples
 from explorer.settings.remember import settings_of, state_of
 from explorer.settings.schema import Settings, WindowSettings
 from explorer.settings.store import APPLICATION, SettingsStore, settings_path
-from explorer.state.app_state import AppState, InputText, Notice
+from explorer.state.app_state import AppState, ModelInput, Notice
 from explorer.state.moves import add_notice, open_source
 from explorer.state.queries import LaneName
 from explorer.state.store import Store
@@ -162,10 +162,10 @@ class Explorer(QObject):
         self._first = path
         self.window.first_painted.connect(self._on_window_first_painted, Qt.ConnectionType.QueuedConnection)
 
-    def start(self, path: Path | None = None, inputs: InputText | None = None) -> None:
+    def start(self, path: Path | None = None, inputs: ModelInput | None = None) -> None:
         """Start the lanes, with a checkpoint, or with the first sample when none is named."""
         if path is not None:
-            text = inputs or InputText(text=self._samples[0].text if self._samples else "")
+            text = inputs or ModelInput(text=self._samples[0].text if self._samples else "")
             self.store.settle(open_source(path, inputs=text))
         elif self._samples:
             self.store.settle(self._samples[0].opening)

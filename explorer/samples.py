@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from explorer.state.app_state import AppState, InputText, Selection
+from explorer.state.app_state import AppState, ModelInput, Selection
 from explorer.state.moves import Move, open_source
 
 SAMPLES_FOLDER = Path(__file__).resolve().parents[1] / "resources" / "samples"
@@ -42,8 +42,8 @@ class Sample:
         return f"{self.title.rpartition(': ')[2]} (layer {self.layer} head {self.head})"
 
     @property
-    def inputs(self) -> InputText:
-        return InputText(text=self.text, target=self.target)
+    def inputs(self) -> ModelInput:
+        return ModelInput(text=self.text, target=self.target)
 
     @property
     def opening(self) -> Move:

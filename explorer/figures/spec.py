@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from core_model.results import ModelInfo
 from core_model.sites import ATTENTION_SITES
 from explorer.figures.files import ExportError
-from explorer.state.app_state import InputText
+from explorer.state.app_state import ModelInput
 from explorer.theme.token_text import token_text
 from explorer.viewmodels.records import COLORMAPS, HeatmapPicture, Span
 
@@ -36,7 +36,7 @@ class Provenance:
     """What the decoder was given, where there are two texts."""
 
     @classmethod
-    def of(cls, info: ModelInfo, inputs: InputText, *, site: str, layer: int, head: int) -> Provenance:
+    def of(cls, info: ModelInfo, inputs: ModelInput, *, site: str, layer: int, head: int) -> Provenance:
         """The provenance of one head of an opened checkpoint, over one text or pair of texts."""
         return cls(
             model=info.name,

@@ -44,7 +44,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputText:
+class ModelInput:
     """What the model reads: a text, the second of a pair, the decoder's. Ids where there is no tokenizer."""
 
     text: str = ""
@@ -85,7 +85,7 @@ class Tokens:
     """The fact about an input: its tokens in the stacks that read it."""
 
     source: Source
-    inputs: InputText
+    inputs: ModelInput
     encoder: Encoding | None
     decoder: Encoding | None
 
@@ -112,7 +112,7 @@ class TraceFacts:
     """
 
     source: Source
-    inputs: InputText
+    inputs: ModelInput
     info: ModelInfo
     n_bytes: int
     seconds: float
@@ -171,7 +171,7 @@ class AppState:
     """Everything the window shows, apart from the numbers that workers send."""
 
     source: Source | None = None
-    inputs: InputText = InputText()
+    inputs: ModelInput = ModelInput()
     selection: Selection = Selection()
     display: Display = Display()
     theme: ThemeName = "system"

@@ -12,8 +12,8 @@ from explorer.state.app_state import (
     AppState,
     Assumed,
     Cell,
-    InputText,
     LayoutName,
+    ModelInput,
     Notice,
     OpenedModel,
     Selection,
@@ -33,7 +33,7 @@ _THUMBNAIL_STEP, _LARGEST_THUMBNAIL = 8, 256
 def open_source(
     path: Path,
     *,
-    inputs: InputText | None = None,
+    inputs: ModelInput | None = None,
     selection: Selection | None = None,
     is_sample: bool = False,
     assume: Assumed = (),
@@ -54,7 +54,7 @@ def open_source(
     return move
 
 
-def set_inputs(inputs: InputText) -> Move:
+def set_inputs(inputs: ModelInput) -> Move:
     """Read another text. The locked cell is let go, for it belonged to the old tokens."""
     return lambda state: replace(state, inputs=inputs, selection=replace(state.selection, cell=None), hover=None)
 
@@ -194,7 +194,7 @@ def _without_words(state: AppState) -> AppState:
     """A model without a tokenizer reads ids, or no text at all: words of another model say nothing to it."""
     is_read = state.model is not None and state.model.reads == "text"
     is_ids = is_read and all(word.isdigit() for word in state.inputs.text.replace(",", " ").split())
-    return state if is_ids else replace(state, inputs=InputText())
+    return state if is_ids else replace(state, inputs=ModelInput())
 
 
 def _settled(state: AppState) -> AppState:

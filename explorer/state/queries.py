@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 from core_model.errors import CoreError, PickleError
 from core_model.results import PositionEncoding, Reduce
 from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer, TrainingOptions
-from explorer.state.app_state import AppState, Cell, InputText, OpenedModel, Source, Span, Tokens, TraceFacts
+from explorer.state.app_state import AppState, Cell, ModelInput, OpenedModel, Source, Span, Tokens, TraceFacts
 
 R = TypeVar("R")
 LaneName: TypeAlias = Literal["interactive", "io", "errands", "training"]
@@ -73,7 +73,7 @@ class TokensQuery(Query[Tokens]):
     failed: ClassVar[str] = "The text cannot be read"
     remedy: ClassVar[str] = "focus_text"
     source: Source
-    inputs: InputText
+    inputs: ModelInput
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class TraceQuery(Query[TraceFacts]):
     failed: ClassVar[str] = "The model cannot be run over this text"
     remedy: ClassVar[str] = "focus_text"
     source: Source
-    inputs: InputText
+    inputs: ModelInput
 
 
 @dataclass(frozen=True, kw_only=True)

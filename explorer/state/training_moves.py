@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core_model.training.tasks import TASKS
-from explorer.state.app_state import AppState, InputText, Selection
+from explorer.state.app_state import AppState, ModelInput, Selection
 from explorer.state.moves import Move, open_source
 from explorer.state.training import TrainingFacts, WatchedHead
 
@@ -60,7 +60,7 @@ def open_run(watched: WatchedHead) -> Move:
         assert facts.run is not None, "a run is opened once it was saved"
         opened = open_source(
             facts.run,
-            inputs=InputText(text=facts.text, target=facts.target),
+            inputs=ModelInput(text=facts.text, target=facts.target),
             selection=Selection(site=watched.site, layer=watched.layer, head=watched.head),
         )(state)
         return replace(opened, layout="explore")

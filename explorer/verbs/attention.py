@@ -12,7 +12,7 @@ from core_model.errors import TokenizerError, TraceError
 from explorer.figures.files import DATA_FORMATS, format_of
 from explorer.figures.queries import TableQuery
 from explorer.figures.spec import FigureOptions, FigureSpec, Provenance
-from explorer.state.app_state import AppState, Display, InputText, OpenedModel, ScaleName, Source
+from explorer.state.app_state import AppState, Display, ModelInput, OpenedModel, ScaleName, Source
 from explorer.state.queries import MatrixQuery, OpenQuery, TraceQuery
 from explorer.verbs.progress import ProgressLine
 from explorer.verbs.source import add_path, assumed
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     text = _standard_input() if arguments.text == "-" else arguments.text
     if not text.strip():
         raise TokenizerError("The text is empty: give --text what the model shall read.")
-    inputs = InputText(text=text, pair=arguments.pair, target=arguments.target)
+    inputs = ModelInput(text=text, pair=arguments.pair, target=arguments.target)
     trace = TraceQuery(source=Source(path=arguments.path, assume=assumed(arguments)), inputs=inputs)
     with ProgressLine("attention") as line:
         engine = Engine()
@@ -118,7 +118,7 @@ def _standard_input() -> str:
         ) from error
 
 
-def _provenance(opened: OpenedModel, arguments: argparse.Namespace, inputs: InputText) -> Provenance:
+def _provenance(opened: OpenedModel, arguments: argparse.Namespace, inputs: ModelInput) -> Provenance:
     """Where the numbers will come from; TraceError where the model offers no attention."""
     info = opened.info
     if not info.sites:

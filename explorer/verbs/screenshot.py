@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, get_args
 
 from core_model.errors import CoreError
 from explorer.figures.files import ExportError, whole_file
-from explorer.state.app_state import Cell, ColormapName, InputText, LayoutName, ScaleName, Selection
+from explorer.state.app_state import Cell, ColormapName, LayoutName, ModelInput, ScaleName, Selection
 from explorer.state.moves import lock_cell, open_source
 from explorer.state.queries import matrix_query
 from explorer.state.training_moves import set_draft, set_runs_folder, with_training
@@ -181,7 +181,7 @@ def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | N
 
 
 def _open(explorer: Explorer, arguments: argparse.Namespace) -> None:
-    inputs = InputText(text=arguments.text, pair=arguments.pair, target=arguments.target)
+    inputs = ModelInput(text=arguments.text, pair=arguments.pair, target=arguments.target)
     selection = Selection(site=arguments.site, layer=arguments.layer, head=arguments.head)
     move = open_source(arguments.path, inputs=inputs, selection=selection, assume=assumed(arguments))
     explorer.store.settle(move)

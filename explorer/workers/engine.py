@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
-from explorer.state.app_state import InputKind, InputText, OpenedModel, Source, Tokens
+from explorer.state.app_state import InputKind, ModelInput, OpenedModel, Source, Tokens
 from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.answers import ANSWERS
 from explorer.workers.lru import Lru
@@ -38,7 +38,7 @@ class Engine:
         self._models: Lru[Source, Transformer] = Lru(4 * _GIB)
         self._expressible: Lru[Source, tuple[tuple[str, str], ...]] = Lru(_OPEN_AT_ONCE)
         self._traces: Lru[TraceQuery, Trace] = Lru(_GIB)
-        self._inputs: Lru[tuple[Source, InputText], Inputs] = Lru(4)
+        self._inputs: Lru[tuple[Source, ModelInput], Inputs] = Lru(4)
 
     def answer(self, query: Query[R], cancel: CancelToken, progress: Progress) -> R:
         """The answer to a query: frozen records of numpy and text.
@@ -96,7 +96,7 @@ class Engine:
             self._models.put(source, held, size)
         return held
 
-    def inputs(self, source: Source, text: InputText) -> Inputs:
+    def inputs(self, source: Source, text: ModelInput) -> Inputs:
         """What the model reads; ids typed by hand where there is no tokenizer."""
         held = self._inputs.get((source, text))
         if held is None:
@@ -108,7 +108,7 @@ class Engine:
             self._inputs.put((source, text), held, 1)
         return held
 
-    def tokens(self, source: Source, text: InputText) -> Tokens:
+    def tokens(self, source: Source, text: ModelInput) -> Tokens:
         """The tokens of a text in the stacks that read it."""
         inputs = self.inputs(source, text)
         has_encoder = any(site.site.startswith("encoder") for site in self.checkpoint(source).info.sites)
@@ -144,7 +144,7 @@ def _reads(config: ModelConfig) -> InputKind:
     return kinds.get(type(next(iter(config.stacks.values())).embedding), "text")
 
 
-def typed_inputs(config: ModelConfig, text: InputText) -> Inputs:
+def typed_inputs(config: ModelConfig, text: ModelInput) -> Inputs:
     """Ids typed by hand, in the decoder's field too. Raises TokenizerError naming what is not an id of the model."""
     from core_model.tokenize.typed_ids import TypedIds
     from core_model.trace import Inputs

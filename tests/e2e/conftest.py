@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from explorer.app import Explorer, build
 from explorer.settings.schema import Settings
 from explorer.settings.store import SettingsStore
-from explorer.state.app_state import InputText
+from explorer.state.app_state import ModelInput
 from tests.explorer.models import save_decoder, save_encoder, save_encoder_decoder
 
 PATIENCE_MS = 30_000
@@ -49,7 +49,7 @@ def launch(qtbot: QtBot, qapp: QApplication) -> Iterator[Launch]:
         explorer.window.resize(1280, 800)
         with qtbot.waitExposed(explorer.window):
             explorer.window.show()
-        explorer.start(path, InputText(text=text, **inputs))
+        explorer.start(path, ModelInput(text=text, **inputs))
         if is_awaited:
             wait_until_idle(qtbot, explorer)
         return explorer

@@ -22,7 +22,7 @@ from explorer.main_window import MainWindow
 from explorer.plots.heatmap import HeatmapPlot
 from explorer.plots.matrix import MatrixCanvas
 from explorer.settings.schema import Settings
-from explorer.state.app_state import Cell, InputText
+from explorer.state.app_state import Cell, ModelInput
 from explorer.state.moves import open_source, pick_head, pick_site, set_display, set_inputs
 from explorer.viewmodels.readout import readout
 from explorer.viewmodels.records import HeatmapPicture
@@ -146,7 +146,7 @@ def test_pointing_at_a_cell_reads_its_exact_weight(launch: Launch, model_folder:
     weights = attention(model_folder / "decoder", TEXT, "decoder.self", 1, 0)
     card = part(explorer, CellCard)
     assert f"{weights[7, 3]:.4f}" in [label.text() for label in card.findChildren(QLabel)]
-    explorer.store.apply(set_inputs(InputText(text="a dog")))
+    explorer.store.apply(set_inputs(ModelInput(text="a dog")))
     assert card.isHidden()
 
 
@@ -227,7 +227,7 @@ def test_an_encoder_reads_a_pair(launch: Launch, model_folder: Path, qtbot: QtBo
 def test_a_model_without_a_tokenizer_reads_ids(launch: Launch, model_folder: Path, qtbot: QtBot) -> None:
     explorer = launch(model_folder / "bare", "5 17 2")
     assert picture(explorer).row_labels == ("5", "17", "2")
-    explorer.store.apply(set_inputs(InputText(text="5 cat")))
+    explorer.store.apply(set_inputs(ModelInput(text="5 cat")))
     wait_until_idle(qtbot, explorer)
     assert "'cat' is not a token id" in texts(explorer.window, "matrix")
 
@@ -253,7 +253,7 @@ def test_a_text_the_model_cannot_read_is_said_and_no_old_picture_stays(
     launch: Launch, model_folder: Path, qtbot: QtBot
 ) -> None:
     explorer = launch(model_folder / "decoder", TEXT)
-    explorer.store.apply(set_inputs(InputText(text="ÄÖÜ")))
+    explorer.store.apply(set_inputs(ModelInput(text="ÄÖÜ")))
     wait_until_idle(qtbot, explorer)
     assert "The text cannot be read" in texts(explorer.window, "matrix")
     assert explorer.window.host("heads").picture is None

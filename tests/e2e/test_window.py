@@ -23,7 +23,7 @@ from explorer.main_window import MainWindow
 from explorer.samples import Sample
 from explorer.settings.schema import Settings
 from explorer.settings.store import SettingsStore
-from explorer.state.app_state import InputText, Notice
+from explorer.state.app_state import ModelInput, Notice
 from explorer.state.moves import add_notice, pick_head, set_display, set_inputs, set_layout, set_theme
 from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.engine import Engine
@@ -181,7 +181,7 @@ def test_a_sample_is_on_screen_with_its_text_its_head_and_a_line(
     explorer.store.apply(pick_head(0, 0))
     assert explorer.window.welcome_line == "Known in this sample: A small model (layer 1 head 2)."
     explorer.store.apply(pick_head(1, 2))
-    explorer.store.apply(set_inputs(InputText(text="cab")))
+    explorer.store.apply(set_inputs(ModelInput(text="cab")))
     assert "one token back" not in explorer.window.welcome_line
     assert not explorer.store.state.recent
     explorer.close()
@@ -237,7 +237,7 @@ def test_closing_while_a_model_runs_cancels_it_and_ends_every_thread(
     engine = SlowEngine()
     explorer = build(qapp, Settings(theme="light"), engine=engine, samples=())
     explorer.window.show()
-    explorer.start(model_folder / "decoder", InputText(text=TEXT))
+    explorer.start(model_folder / "decoder", ModelInput(text=TEXT))
     qtbot.waitUntil(engine.is_tracing.is_set, timeout=30_000)
     explorer.window.close()
     assert not [thread for thread in threading.enumerate() if thread.name.endswith("lane")]
@@ -247,7 +247,7 @@ def test_work_can_be_stopped_and_taken_up_again(model_folder: Path, qapp: QAppli
     engine = SlowEngine()
     explorer = build(qapp, Settings(theme="light"), engine=engine, samples=())
     explorer.window.show()
-    explorer.start(model_folder / "decoder", InputText(text=TEXT))
+    explorer.start(model_folder / "decoder", ModelInput(text=TEXT))
     qtbot.waitUntil(engine.is_tracing.is_set, timeout=30_000)
     explorer.controller.cancel()
     assert explorer.controller.is_idle

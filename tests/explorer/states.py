@@ -7,10 +7,10 @@ from pathlib import Path
 
 from core_model.results import Fact, ModelInfo, SiteInfo
 from core_model.tokenize.encoding import Encoding
-from explorer.state.app_state import AppState, InputText, OpenedModel, Selection, Source, Tokens, TraceFacts
+from explorer.state.app_state import AppState, ModelInput, OpenedModel, Selection, Source, Tokens, TraceFacts
 
 SOURCE = Source(path=Path("/models/tiny"))
-INPUTS = InputText(text="the cat sat")
+INPUTS = ModelInput(text="the cat sat")
 
 
 def site(key: str, *, n_layers: int = 2, n_heads: int = 4) -> SiteInfo:
@@ -68,11 +68,11 @@ def encoding(*texts: str) -> Encoding:
     )
 
 
-def tokens(*texts: str, source: Source = SOURCE, inputs: InputText = INPUTS) -> Tokens:
+def tokens(*texts: str, source: Source = SOURCE, inputs: ModelInput = INPUTS) -> Tokens:
     return Tokens(source=source, inputs=inputs, encoder=None, decoder=encoding(*(texts or ("the", " cat", " sat"))))
 
 
-def trace_facts(source: Source = SOURCE, inputs: InputText = INPUTS) -> TraceFacts:
+def trace_facts(source: Source = SOURCE, inputs: ModelInput = INPUTS) -> TraceFacts:
     return TraceFacts(source=source, inputs=inputs, info=model_info(), n_bytes=100, seconds=0.1)
 
 

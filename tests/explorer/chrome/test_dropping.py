@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from explorer.chrome.dropping import DropError, drop_move
-from explorer.state.app_state import InputText, Source
+from explorer.state.app_state import ModelInput, Source
 from explorer.state.training_moves import set_draft
 from tests.explorer.states import traced_state
 
@@ -16,7 +16,7 @@ def test_a_text_file_becomes_the_text_and_the_model_stays(tmp_path: Path) -> Non
     path.write_text("a rose\n", encoding="utf-8")
     state = traced_state()
     after = drop_move([path], state)(state)
-    assert after.inputs == InputText(text="a rose")
+    assert after.inputs == ModelInput(text="a rose")
     assert after.source == state.source
 
 

@@ -12,7 +12,7 @@ from PySide6.QtCore import QCoreApplication
 from pytestqt.qtbot import QtBot
 
 from explorer.controller import Controller
-from explorer.state.app_state import AppState, InputText
+from explorer.state.app_state import AppState, ModelInput
 from explorer.state.moves import open_source, pick_head, set_display, set_inputs
 from explorer.state.outcome import Outcome, Problem
 from explorer.state.queries import (
@@ -247,7 +247,7 @@ def test_an_empty_text_leaves_nothing_to_ask(bench: Bench) -> None:
     bench.controller.start()
     bench.know_everything()
     bench.answer("matrix", "picture")
-    bench.store.apply(set_inputs(InputText()))
+    bench.store.apply(set_inputs(ModelInput()))
     assert bench.matrix.last == "nothing"
 
 

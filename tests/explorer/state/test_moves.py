@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.state.app_state import AppState, Cell, InputText, Selection, Source
+from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Source
 from explorer.state.moves import (
     lock_cell,
     open_source,
@@ -58,8 +58,8 @@ def test_opening_counts_so_that_the_same_path_is_read_again() -> None:
 
 
 def test_opening_drops_the_second_text_which_another_model_may_not_take() -> None:
-    state = traced_state(inputs=InputText(text="a", pair="b", target="c"))
-    assert open_source(Path("/models/other"))(state).inputs == InputText(text="a")
+    state = traced_state(inputs=ModelInput(text="a", pair="b", target="c"))
+    assert open_source(Path("/models/other"))(state).inputs == ModelInput(text="a")
 
 
 def test_a_model_without_a_choice_made_shows_its_first_site() -> None:
@@ -85,7 +85,7 @@ def test_a_sample_is_no_recent_file() -> None:
 
 @pytest.mark.parametrize(("text", "kept"), [("the cat", ""), ("5 17, 2", "5 17, 2")])
 def test_a_model_without_a_tokenizer_keeps_ids_and_drops_words(text: str, kept: str) -> None:
-    state = AppState(source=SOURCE, inputs=InputText(text=text))
+    state = AppState(source=SOURCE, inputs=ModelInput(text=text))
     assert with_model(opened(has_tokenizer=False))(state).inputs.text == kept
 
 
@@ -98,7 +98,7 @@ def test_another_text_lets_the_cell_go() -> None:
     state = traced_state(
         selection=Selection(site="decoder.self", cell=Cell(query=2, key=1)), hover=Cell(query=0, key=0)
     )
-    state = set_inputs(InputText(text="a dog"))(state)
+    state = set_inputs(ModelInput(text="a dog"))(state)
     assert (state.selection.cell, state.hover, state.current_tokens) == (None, None, None)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.state.app_state import AppState, Cell, InputText, Selection, Viewport
+from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Viewport
 from explorer.state.queries import (
     EXACT_LIMIT,
     POOLED_AT_ONCE,
@@ -49,7 +49,7 @@ def test_a_hidden_panel_asks_nothing() -> None:
 
 
 def test_another_text_makes_every_picture_wait_for_its_trace() -> None:
-    state = traced_state(inputs=InputText(text="a dog"))
+    state = traced_state(inputs=ModelInput(text="a dog"))
     assert set(wanted(state, PANELS)) == {"open", "tokens"}
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from explorer.state.app_state import AppState, InputKind, InputText
+from explorer.state.app_state import AppState, InputKind, ModelInput
 from explorer.state.moves import with_model
 from explorer.state.queries import tokens_query
 from explorer.viewmodels.guidance import first_steps
@@ -11,7 +11,7 @@ from tests.explorer.states import SOURCE, opened
 
 @pytest.mark.parametrize("kind", ["pictures", "sound", "vectors"])
 def test_a_model_that_reads_no_text_promises_no_text_field(kind: InputKind) -> None:
-    state = with_model(opened(reads=kind, has_tokenizer=False))(AppState(source=SOURCE, inputs=InputText(text="5 17")))
+    state = with_model(opened(reads=kind, has_tokenizer=False))(AppState(source=SOURCE, inputs=ModelInput(text="5 17")))
     sentence, command = first_steps(state)
     assert f"reads {kind}, for which this window has no input yet" in sentence and command == "open_folder"
     assert state.inputs.text == "" and tokens_query(state) is None

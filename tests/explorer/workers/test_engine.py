@@ -10,7 +10,7 @@ import pytest
 
 from core_model.cancel import CancelToken
 from core_model.errors import Cancelled, CheckpointError, TokenizerError
-from explorer.state.app_state import Cell, InputText, Source, Span
+from explorer.state.app_state import Cell, ModelInput, Source, Span
 from explorer.state.queries import (
     HeadsQuery,
     InspectorQuery,
@@ -31,7 +31,7 @@ from tests.explorer.models import (
     save_picture_encoder,
 )
 
-TEXT = InputText(text="a cat sat")
+TEXT = ModelInput(text="a cat sat")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def ask(engine: Engine, query: Query[R]) -> R:
     return engine.answer(query, CancelToken(), lambda fraction: None)
 
 
-def trace_of(path: Path, inputs: InputText = TEXT) -> TraceQuery:
+def trace_of(path: Path, inputs: ModelInput = TEXT) -> TraceQuery:
     return TraceQuery(source=Source(path=path), inputs=inputs)
 
 
@@ -76,7 +76,7 @@ def test_opening_tells_which_inputs_a_model_takes(
 
 def test_tokens_stand_in_the_stack_that_reads_them(engine: Engine, folder: Path) -> None:
     source = Source(path=folder / "translator")
-    tokens = ask(engine, TokensQuery(source=source, inputs=InputText(text="abc", target="de")))
+    tokens = ask(engine, TokensQuery(source=source, inputs=ModelInput(text="abc", target="de")))
     assert tokens.keys("decoder.cross").texts == ("a", "b", "c")
     assert tokens.queries("decoder.cross").texts == ("<start>", "d", "e")
     assert tokens.queries("encoder.self").texts == ("a", "b", "c")
@@ -84,7 +84,7 @@ def test_tokens_stand_in_the_stack_that_reads_them(engine: Engine, folder: Path)
 
 def test_words_are_no_ids(engine: Engine, folder: Path) -> None:
     with pytest.raises(TokenizerError, match="'cat' is not a token id"):
-        ask(engine, TokensQuery(source=Source(path=folder / "bare"), inputs=InputText(text="5 cat")))
+        ask(engine, TokensQuery(source=Source(path=folder / "bare"), inputs=ModelInput(text="5 cat")))
 
 
 def test_a_model_is_run_once_over_a_text(engine: Engine, folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_peaks_of_a_part_are_those_of_the_whole_rows(engine: Engine, folder: Pat
 
 
 def test_peaks_of_a_pooled_matrix_are_those_of_its_blocks(engine: Engine, folder: Path) -> None:
-    trace = trace_of(folder / "decoder", InputText(text="abcdefgh"))
+    trace = trace_of(folder / "decoder", ModelInput(text="abcdefgh"))
     whole = ask(engine, matrix(trace)).view.values
     pooled = ask(engine, matrix(trace, size=4))
     assert not pooled.view.exact
