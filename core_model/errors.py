@@ -34,6 +34,10 @@ class TokenizerError(CoreError):
     """A tokenizer that cannot be read, or text it cannot turn into ids of the model."""
 
 
+class InputError(CoreError):
+    """A picture or a sound that cannot be read, or that is not what the model reads."""
+
+
 class TraceError(CoreError):
     """Inputs or a request the loaded model cannot compute."""
 

@@ -22,6 +22,8 @@ Reduce: TypeAlias = Literal["max", "mean", "sample"]
 
 Pooling: TypeAlias = Literal["extreme", "mean"]
 """How a pixel stands for its block of a tensor: the number farthest from 0, with its sign, or the mean."""
+Reads: TypeAlias = Literal["text", "pair", "target", "picture", "sound"]
+"""What a person can give a model: text, a second text beside it, what a decoder is to write, a file of either kind."""
 HeadPart: TypeAlias = Literal["query", "key", "value", "output", "qk", "ov"]
 """One of a head's four maps, or of its two circuits."""
 
@@ -74,6 +76,7 @@ class ModelInfo:
     `missing`, `unexpected` and `misshaped` name tensors; any missing or misshaped one blocks the forward pass.
     `header_sha256` is of header and config, not of the weights. `needs` names the facts that no file states and that
     may be given to `open_checkpoint` where attention is not offered: "n_heads", or "base", the model of an adapter.
+    `reads` is what `Checkpoint.encode` takes for it; nothing where only ids, vectors or nothing at all can be given.
     """
 
     name: str
@@ -95,6 +98,7 @@ class ModelInfo:
     refusal: str | None
     header_sha256: str
     needs: tuple[str, ...] = ()
+    reads: tuple[Reads, ...] = ()
 
     @property
     def inferred(self) -> tuple[Fact, ...]:

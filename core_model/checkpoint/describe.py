@@ -12,7 +12,7 @@ from core_model.checkpoint.reading import Reading
 from core_model.checkpoint.shards import TensorStore
 from core_model.checkpoint.wording import counted, some_of
 from core_model.config import ModelConfig
-from core_model.results import Fact, ModelInfo, SiteInfo, TensorInfo
+from core_model.results import Fact, ModelInfo, Reads, SiteInfo, TensorInfo
 from core_model.sites import ATTENTION_SITES
 
 _CONFIG_BYTES = 1 << 20
@@ -34,8 +34,10 @@ def describe_tensors(store: TensorStore, reading: Reading) -> dict[str, TensorIn
     }
 
 
-def describe(location: Location, store: TensorStore, reading: Reading, warnings: tuple[str, ...]) -> ModelInfo:
-    """The model card; `warnings` are added to those of the reading."""
+def describe(
+    location: Location, store: TensorStore, reading: Reading, reads: tuple[Reads, ...], warnings: tuple[str, ...]
+) -> ModelInfo:
+    """The model card; `reads` is what can be given it, `warnings` are added to those of the reading."""
     matched = reading.match
     n_parameters = _n_parameters(store, reading)
     dtype = _dtype(store, reading)
@@ -58,6 +60,7 @@ def describe(location: Location, store: TensorStore, reading: Reading, warnings:
         warnings=(*location.notes, *store.warnings, *reading.warnings, *warnings),
         refusal=None if reading.problem is None else str(reading.problem),
         needs=reading.needs,
+        reads=reads if reading.problem is None else (),
         header_sha256=store.digest(_config_bytes(location)),
     )
 

@@ -12,12 +12,13 @@ from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint.adapter import find_base, open_merged
 from core_model.checkpoint.describe import describe, describe_tensors
 from core_model.checkpoint.folder import Location, locate
+from core_model.checkpoint.giving import Giver
 from core_model.checkpoint.health import TensorHealth, examine, health_warnings
 from core_model.checkpoint.matching import Match
 from core_model.checkpoint.reading import Reading, read_checkpoint
 from core_model.checkpoint.shards import StoredTensor, TensorStore
-from core_model.checkpoint.text import READS_AGAIN, as_fed, find_tokenizer
-from core_model.config import ModelConfig, TokenEmbedding
+from core_model.checkpoint.text import find_tokenizer
+from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, TokenizerError
 from core_model.results import FloatArray, ModelInfo, TensorInfo
 from core_model.tokenize import Tokenizer
@@ -81,8 +82,11 @@ class Checkpoint:
         self._location, self._store, self._reading = location, store, reading
         self._tokenizer, tokenizer_notes = find_tokenizer(location.folder, reading.model_type, reading.config)
         self._notes = (*notes, *tokenizer_notes)
+        self._giver = None
+        if reading.config is not None:
+            self._giver = Giver(name=location.name, config=reading.config, tokenizer=self._tokenizer)
         self._tensors = MappingProxyType(describe_tensors(store, reading))
-        self._info = describe(location, store, reading, self._notes)
+        self._info = self._describe(self._notes)
         self._health: dict[str, TensorHealth] = {}
 
     @property
@@ -110,30 +114,25 @@ class Checkpoint:
         """What turns text into this model's ids; None when there is none or it is broken (a warning says so)."""
         return self._tokenizer
 
-    def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Inputs:
-        """The text as inputs of this model; `target` is what a decoder beside an encoder is fed, after its start token.
+    def encode(
+        self,
+        text: str | None = None,
+        pair: str | None = None,
+        target: str | None = None,
+        *,
+        picture: Path | None = None,
+        sound: Path | None = None,
+    ) -> Inputs:
+        """What was given, as inputs of this model; `info.reads` says what it takes.
 
-        Without a target, the decoder of a classifier is fed the text again, as it was trained (BART, T5).
-        TokenizerError without a tokenizer, or for text it cannot express.
+        `target` is what a decoder beside an encoder is fed, after its start token. Without one, the decoder of a
+        classifier is fed the text again, as it was trained (BART, T5). Two towers take a text, a picture or both.
+        TokenizerError without a tokenizer, or for text it cannot express; InputError for a file that is no picture or
+        no sound, and for what this model does not read.
         """
-        if self._tokenizer is None or self.config is None:
+        if self._giver is None:
             raise TokenizerError(f"{self._location.name} has no usable tokenizer: type token ids instead of text")
-        first = next(iter(self.config.stacks.values())).embedding
-        if not isinstance(first, TokenEmbedding):
-            raise TokenizerError(f"{self._location.name} reads no text: give it what it reads, and the target as ids")
-        tokens = self._tokenizer.encode(text, pair)
-        decoder_tokens = None
-        if self.config.encoder and self.config.decoder:
-            reads_again = target is None and self.config.head is not None and self.config.head.task in READS_AGAIN
-            told = tokens if reads_again else self._tokenizer.encode_target(target or "")
-            decoder_tokens = as_fed(told, self._tokenizer, self.config.special)
-        return Inputs(
-            ids=tokens.ids,
-            type_ids=tokens.type_ids if first.n_types else None,
-            tokens=tokens,
-            decoder_ids=decoder_tokens.ids if decoder_tokens else None,
-            decoder_tokens=decoder_tokens,
-        )
+        return self._giver.inputs(text, pair, target, picture=picture, sound=sound)
 
     def load_model(
         self,
@@ -170,7 +169,11 @@ class Checkpoint:
         self._health |= {one.name: one for one in found}
         sites = self._reading.match.sites if self._reading.match else {}
         told = health_warnings(tuple(self._health.values()), sites)
-        self._info = describe(self._location, self._store, self._reading, (*self._notes, *told))
+        self._info = self._describe((*self._notes, *told))
+
+    def _describe(self, warnings: tuple[str, ...]) -> ModelInfo:
+        reads = self._giver.reads if self._giver else ()
+        return describe(self._location, self._store, self._reading, reads, warnings)
 
     def read_tensor(self, name: str) -> FloatArray:
         """A stored tensor's values, widened to float32. CheckpointError when there is none of that name."""

@@ -26,8 +26,11 @@ class Inputs:
 
     A model of images is given pixels [K, Y, X] as its own preprocessing makes them, two towers ids and pixels or one of
     them; a model of sound features [F, T], a spectrogram.
-    attention_mask [N] is 0 at padding, which is cut away: positions then count real tokens only. `tokens` and
-    `decoder_tokens` are the texts of the ids, for display. Raises TraceError naming the axis and the sizes.
+    attention_mask [N] is 0 at padding, which is cut away: positions then count real tokens only.
+
+    For display: `tokens` are what a person reads of the ids, or of the frames or patches where there are no ids,
+    `decoder_tokens` of the decoder's, `picture_tokens` of the pixels beside ids. `notes` say what was done to a picture
+    or a sound so that the model can read it. Raises TraceError naming the axis and the sizes.
     """
 
     ids: Ids | None = None
@@ -40,6 +43,8 @@ class Inputs:
     features: Vectors | None = None
     tokens: Encoding | None = None
     decoder_tokens: Encoding | None = None
+    picture_tokens: Encoding | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         given = [name for name in ("ids", "embeddings", "features", "pixels") if getattr(self, name) is not None]
@@ -60,7 +65,8 @@ class Inputs:
             object.__setattr__(self, "pixels", _checked_array("pixels", self.pixels, "[channels, rows, columns]"))
         if self.features is not None:
             object.__setattr__(self, "features", _checked_array("features", self.features, "[features, frames]"))
-        self._check_lengths(("type_ids", "attention_mask", "tokens"), self.n_tokens, "tokens")
+        named = ("type_ids", "attention_mask", *(("tokens",) if self.n_tokens else ()))
+        self._check_lengths(named, self.n_tokens, "tokens")
         self._check_lengths(("decoder_tokens",), self.n_decoder_tokens, "decoder tokens")
         self._cut_padding()
 
@@ -75,6 +81,14 @@ class Inputs:
         """Number of tokens of the decoder beside an encoder; 0 without any."""
         source = self.decoder_ids if self.decoder_ids is not None else self.decoder_embeddings
         return 0 if source is None else len(source)
+
+    def tokens_of(self, stack: str) -> Encoding | None:
+        """What a person reads of the vectors of a stack, by its name; None where none were named or it reads nothing."""
+        if stack == "decoder" and self.n_decoder_tokens:
+            return self.decoder_tokens
+        if stack == "vision":
+            return self.tokens if self.ids is None else self.picture_tokens
+        return None if stack == "text" and self.ids is None and self.embeddings is None else self.tokens
 
     def _check_lengths(self, names: tuple[str, ...], expected: int, of: str) -> None:
         for name in names:
