@@ -22,6 +22,7 @@ from explorer.theme.fonts import caption_font, heading_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import FRAME_MS, SPACE_2, SPACE_3, SPACE_4
 from explorer.viewmodels.colormaps import lookup_table
+from explorer.viewmodels.painted import painted_note
 from explorer.viewmodels.records import HeatmapPicture
 from explorer.widgets.elided_label import ElidedLabel
 
@@ -217,7 +218,6 @@ class HeatmapPlot(QWidget):
     def _read(self, picture: HeatmapPicture) -> None:
         """Hand the parts what they show."""
         self._title.set_text(picture.title)
-        self._note.set_text(picture.note)
         self.setAccessibleName(picture.title)
         for axis, labels, size, title, role, first in (
             (
@@ -278,6 +278,11 @@ class HeatmapPlot(QWidget):
             self._picture.ticks,
             self._signs(self._picture, theme),
         )
+        self._write_note()
+
+    def _write_note(self) -> None:
+        if self._picture is not None:
+            self._note.set_text(painted_note(self._picture.note, is_dense=self._canvas.is_dense))
 
     def _signs(self, picture: HeatmapPicture, theme: Theme) -> list[Sign]:
         scale = self.devicePixelRatioF()
@@ -369,6 +374,7 @@ class HeatmapPlot(QWidget):
         self._col_axis.set_span(frame.cols)
         self._given.set_span(frame.rows)
         self._received.set_span(frame.cols)
+        self._write_note()
         if self.isVisible() and not self._range_timer.isActive():
             self._range_timer.start()
 

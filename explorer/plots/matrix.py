@@ -55,10 +55,13 @@ class Layer:
         self._step = 0, 0
         self._images: Images | None = None
 
-    def images(self, height: float, width: float) -> Images:
-        """For so many device pixels: where they are fewer than the cells, each shows the strongest of its cells."""
+    def step(self, height: float, width: float) -> tuple[int, int]:
+        """How many of its values, down and across, share one of so many device pixels."""
         n_rows, n_cols = self._picture.values.shape
-        step = max(1, math.ceil(n_rows / max(height, 1.0))), max(1, math.ceil(n_cols / max(width, 1.0)))
+        return max(1, math.ceil(n_rows / max(height, 1.0))), max(1, math.ceil(n_cols / max(width, 1.0)))
+
+    def images(self, step: tuple[int, int]) -> Images:
+        """The values as they are, or the strongest of each `step`."""
         if self._images is None or step != self._step:
             picture = self._picture if step == (1, 1) else pooled_picture(self._picture, *step)
             self._step, self._images = step, self._drawn(picture)
@@ -112,6 +115,11 @@ class MatrixCanvas(QWidget):
         """Painted in this order."""
         self._layers = layers
         self.update()
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether several values of the uppermost picture share a pixel."""
+        return bool(self._layers) and self._step(self._layers[-1]) != (1, 1)
 
     def set_frame(self, frame: Frame) -> None:
         frame = frame.resized(self.width(), self.height())
@@ -195,14 +203,17 @@ class MatrixCanvas(QWidget):
         visible = target.intersected(area)
         if visible.isEmpty():
             return
-        scale = self.devicePixelRatioF()
-        images = layer.images(target.height() * scale, target.width() * scale)
+        images = layer.images(self._step(layer))
         painter.drawImage(target, images.cells)
         if layer.is_exact:
             self._paint_grid(painter, visible)
         for tile, cells in ((self._hatch_tile(), images.masked), (self._dot_tile(), images.missing)):
             if cells is not None:
                 fill_cells(painter, tile, target, visible, cells)
+
+    def _step(self, layer: Layer) -> tuple[int, int]:
+        target, scale = self._frame.pixels(layer.rows, layer.cols), self.devicePixelRatioF()
+        return layer.step(target.height() * scale, target.width() * scale)
 
     def _paint_grid(self, painter: QPainter, area: QRectF) -> None:
         """Hairlines between cells that are large enough."""

@@ -1,5 +1,7 @@
 """All heads of all layers as one picture."""
 
+import math
+
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal, SignalInstance, Slot
 from PySide6.QtGui import (
@@ -22,6 +24,7 @@ from explorer.plots.colormaps import colored_image
 from explorer.plots.keys import ARROWS
 from explorer.plots.mosaic_layout import BAR, Head, MosaicLayout
 from explorer.plots.patterns import hatch_tile
+from explorer.plots.pooling import pooled_tiles
 from explorer.plots.stale import STALE_OPACITY, StaleNote
 from explorer.plots.ticks import index_step
 from explorer.theme.focus import draw_focus_ring
@@ -29,6 +32,7 @@ from explorer.theme.fonts import caption_font, heading_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_1, SPACE_2
 from explorer.viewmodels.colormaps import lookup_table
+from explorer.viewmodels.painted import painted_note
 from explorer.viewmodels.records import FloatArray, MosaicPicture
 
 _LABEL_GAP = 20
@@ -114,7 +118,7 @@ class HeadMosaic(QWidget):
         if self._picture is None or self._layout is None:
             return
         painter = QPainter(self)
-        self._paint_title(painter, self._picture)
+        self._paint_title(painter, self._picture, self._layout)
         self._paint_numbers(painter, self._layout)
         if self._tiles is None:
             self._tiles = self._painted_tiles(self._picture, self._layout)
@@ -176,16 +180,15 @@ class HeadMosaic(QWidget):
     def _painted_tiles(self, picture: MosaicPicture, layout: MosaicLayout) -> QPixmap:
         """All tiles and bars, painted once for a size and a picture."""
         theme, scale = self._themes.theme, self.devicePixelRatioF()
-        atlas = colored_image(
-            _side_by_side(picture.thumbnails), picture.levels, lookup_table(picture.colormap, is_dark=theme.is_dark)
-        )
-        source = picture.thumbnails.shape[2]
+        tiles = pooled_tiles(picture.thumbnails, self._step(picture, layout))
+        table = lookup_table(picture.colormap, is_dark=theme.is_dark)
+        atlas = colored_image(_side_by_side(tiles), picture.levels, table)
+        source = tiles.shape[2]
         canvas = QPixmap(self.size() * scale)
         canvas.setDevicePixelRatio(scale)
         canvas.fill(Qt.GlobalColor.transparent)
         painter = QPainter(canvas)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, source > layout.tile * scale)
-        hatch = hatch_tile(theme, scale) if np.isnan(picture.thumbnails).any() else None
+        hatch = hatch_tile(theme, scale) if np.isnan(tiles).any() else None
         for layer in range(layout.n_layers):
             for head in range(layout.n_heads):
                 target = layout.tile_rect(layer, head)
@@ -196,6 +199,10 @@ class HeadMosaic(QWidget):
             self._paint_bars(painter, layout, picture.head_values)
         painter.end()
         return canvas
+
+    def _step(self, picture: MosaicPicture, layout: MosaicLayout) -> int:
+        """How many values of a small picture, along each side, share a pixel."""
+        return max(1, math.ceil(picture.thumbnails.shape[2] / (layout.tile * self.devicePixelRatioF())))
 
     def _paint_bars(self, painter: QPainter, layout: MosaicLayout, values: FloatArray) -> None:
         theme = self._themes.theme
@@ -208,10 +215,11 @@ class HeadMosaic(QWidget):
                 track.setWidth(track.width() * float(value) / largest)
                 painter.fillRect(track, QColor(theme.text_muted))
 
-    def _paint_title(self, painter: QPainter, picture: MosaicPicture) -> None:
+    def _paint_title(self, painter: QPainter, picture: MosaicPicture, layout: MosaicLayout) -> None:
         theme = self._themes.theme
         y = 0
-        lines = ((heading_font(), theme.text, picture.title), (caption_font(), theme.text_muted, picture.note))
+        note = painted_note(picture.note, is_dense=self._step(picture, layout) > 1)
+        lines = ((heading_font(), theme.text, picture.title), (caption_font(), theme.text_muted, note))
         for font, color, text in lines:
             metrics = QFontMetrics(font)
             painter.setFont(font)

@@ -31,6 +31,14 @@ def pooled_picture(picture: HeatmapPicture, down: int, across: int) -> HeatmapPi
     )
 
 
+def pooled_tiles(tiles: FloatArray, step: int) -> FloatArray:
+    """Tiles [..., s, s] with the largest of each block of step x step; NaN where all of a block is."""
+    padding = [(0, 0)] * (tiles.ndim - 2) + [(0, -tiles.shape[-1] % step)] * 2
+    whole = np.pad(tiles, padding, constant_values=np.nan)
+    n = whole.shape[-1] // step
+    return np.fmax.reduce(whole.reshape(*whole.shape[:-2], n, step, n, step), axis=(-3, -1))
+
+
 def _all(cells: BoolArray | None, down: int, across: int) -> BoolArray | None:
     return None if cells is None else np.asarray(_blocks(cells, down, across, True).min(axis=-1))
 

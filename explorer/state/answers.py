@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeadsAnswer:
-    """All heads of a site, pooled by maximum: [n_layers, n_heads, size, size], NaN where all is masked."""
+    """All heads of a site, pooled by maximum: [n_layers, n_heads, size, size], NaN where all is masked.
+
+    `shape` is (n_queries, n_keys) of a whole matrix; `not_numbers` names the layers whose attention holds NaN.
+    """
 
     site: str
     thumbnails: FloatArray
+    shape: tuple[int, int]
+    not_numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -97,7 +97,7 @@ def _n_first_keys(view: HeatmapView) -> int:
 
 
 def _note(view: HeatmapView) -> str:
-    """Whether a pixel is a cell, or what it is the maximum or mean of."""
+    """Whether a value is a cell, or what it is the maximum or mean of."""
     if view.exact:
         return "exact cells"
     height, width = (
@@ -106,7 +106,7 @@ def _note(view: HeatmapView) -> str:
     if view.reduce == "sample":
         return f"a sample: one cell of each {height} x {width}, the others are being computed"
     word = {"max": "maximum", "mean": "mean"}[view.reduce]
-    return f"{word} of up to {height} x {width} cells a pixel; zoom in for exact cells"
+    return f"{word} of up to {height} x {width} cells; zoom in for exact cells"
 
 
 def _given(answer: MatrixAnswer) -> tuple[FloatArray | None, str]:

@@ -27,16 +27,13 @@ def heads_picture(answer: HeadsAnswer, state: AppState) -> MosaicPicture:
         thumbnails=values,
         levels=levels,
         title=site_name(answer.site),
-        note=_note(answer, state),
+        note=_note(answer),
         colormap=display.colormap,
     )
 
 
-def _note(answer: HeadsAnswer, state: AppState) -> str:
-    """Whether a pixel is a cell, or what it stands for."""
-    tokens = state.current_tokens
-    longest = max(len(tokens.queries(answer.site)), len(tokens.keys(answer.site))) if tokens else 0
-    is_pooled = longest > answer.thumbnails.shape[-1]
-    note = "largest weight under each pixel" if is_pooled else "exact cells"
-    spoilt = dict(state.trace.not_numbers).get(answer.site, ()) if state.trace else ()
+def _note(answer: HeadsAnswer) -> str:
+    """Whether a value is a cell, or what it stands for."""
+    note = "largest weight under each pixel" if max(answer.shape) > answer.thumbnails.shape[-1] else "exact cells"
+    spoilt = answer.not_numbers
     return f"{note}; not a number in layer {', '.join(map(str, spoilt))}" if spoilt else note

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from explorer.state.app_state import AppState
+from explorer.viewmodels.painted import is_dense, painted_note
 from explorer.viewmodels.records import HeatmapPicture
 from explorer.viewmodels.scales import SCALE_LABELS
 from explorer.viewmodels.sites import site_name
@@ -21,12 +22,14 @@ def source_line(state: AppState, picture: object) -> str:
     if not isinstance(picture, HeatmapPicture) or chosen.site is None:
         return model.info.name
     low, high = picture.levels
+    port = state.viewport
+    crowded = port is not None and is_dense(picture, port.rows, port.cols, port.size)
     ends = "" if state.display.scale == "log" else f" {low:g} to {high:.3g}"
     parts = (
         model.info.name,
         f"{site_name(chosen.site).lower()}, layer {chosen.layer} head {chosen.head}",
         model.normalizers,
         f"{SCALE_LABELS[state.display.scale].title.lower()}{ends}",
-        picture.note.partition(";")[0],
+        painted_note(picture.note, is_dense=crowded).partition(";")[0],
     )
     return " · ".join(parts)

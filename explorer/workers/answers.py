@@ -66,7 +66,10 @@ def _trace(engine: Engine, query: TraceQuery, cancel: CancelToken, progress: Pro
 def _heads(engine: Engine, query: HeadsQuery, cancel: CancelToken, progress: Progress) -> HeadsAnswer:
     trace = engine.trace(query.trace, cancel, progress)
     return HeadsAnswer(
-        site=query.site, thumbnails=read_only(trace.thumbnails(query.site, size=query.size, cancel=cancel))
+        site=query.site,
+        thumbnails=read_only(trace.thumbnails(query.site, size=query.size, cancel=cancel)),
+        shape=trace.shape(query.site)[2:],
+        not_numbers=trace.not_numbers().get(query.site, ()),
     )
 
 

@@ -317,3 +317,10 @@ def test_labels_shrink_before_they_thin_out(plot):
         axis.resize(axis.width(), round(30 * pitch * full))
         assert axis._regular_indices().step == step
         assert axis._regular_font().pointSizeF() == pytest.approx(scale * axis._font.pointSizeF(), rel=0.05)
+
+
+def test_the_title_says_exact_cells_only_while_each_cell_has_a_pixel_of_its_own(plot):
+    plot.set_picture(heatmap(np.ones((2000, 2000)), note="exact cells; zoom in"))
+    assert plot._note.text() == "exact cells, each pixel the strongest it covers; zoom in"
+    plot.set_view_range((0.0, 100.0), (0.0, 100.0))
+    assert plot._note.text() == "exact cells; zoom in"

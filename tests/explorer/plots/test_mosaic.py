@@ -129,3 +129,15 @@ def test_masked_cells_are_hatched_on_the_paper_of_the_theme(mosaic, themes):
     image = mosaic.grab().toImage()
     seen = {image.pixelColor(tile.left() + dx, tile.center().y()).name() for dx in range(2, 40)}
     assert themes.theme.surface in seen and len(seen) > 1
+
+
+def test_a_tile_smaller_than_its_picture_shows_the_largest_weight_and_no_mean(mosaic):
+    """One weight of 1 among zeros must not fade to grey where the tiles are small."""
+    thumbnails = np.zeros((1, 1, 64, 64), dtype=np.float32)
+    thumbnails[0, 0, 20, 30] = 1.0
+    mosaic.resize(120, 120)
+    mosaic.set_picture(picture(thumbnails=np.broadcast_to(thumbnails, (2, 8, 64, 64))))
+    tile, image = mosaic._layout.tile_rect(1, 7), mosaic.grab().toImage()
+    places = [(x, y) for x in range(tile.left(), tile.right()) for y in range(tile.top(), tile.bottom())]
+    colors = [QColor(*lookup_table("viridis")[end].tolist()).name() for end in (0, 255)]
+    assert {image.pixelColor(*place).name() for place in places} == set(colors)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from explorer.plots.pooling import pooled_picture
+from explorer.plots.pooling import pooled_picture, pooled_tiles
 from explorer.viewmodels.records import HeatmapPicture
 
 
@@ -45,3 +45,11 @@ def test_a_pixel_is_masked_only_where_all_of_its_cells_are() -> None:
     assert pooled.masked is not None
     assert pooled.masked.tolist() == [[False], [True]]
     assert pooled.values[0, 0] == np.float32(0.3)
+
+
+def test_a_tile_keeps_its_largest_weights_and_is_masked_only_where_a_whole_block_is() -> None:
+    tile = np.full((1, 1, 3, 3), np.nan, dtype=np.float32)
+    tile[0, 0, 0, 1], tile[0, 0, 2, 0] = 0.7, 0.2
+    pooled = pooled_tiles(tile, 2)
+    expected = np.array([[0.7, np.nan], [0.2, np.nan]], dtype=np.float32)
+    np.testing.assert_array_equal(pooled[0, 0], expected)

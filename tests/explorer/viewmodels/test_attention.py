@@ -8,7 +8,7 @@ import pytest
 
 from core_model.results import HeatmapView
 from explorer.state.answers import MatrixAnswer
-from explorer.state.app_state import Display, ScaleName
+from explorer.state.app_state import Display, ScaleName, Viewport
 from explorer.state.training import TrainingFacts
 from explorer.viewmodels.attention import matrix_picture, matrix_tile
 from explorer.viewmodels.readout import readout
@@ -99,7 +99,7 @@ def test_cross_attention_says_which_stack_an_axis_is() -> None:
 
 def test_a_pooled_picture_says_how_it_was_pooled() -> None:
     picture = matrix_picture(pooled_answer(8, 4), traced_state())
-    assert picture.note.startswith("maximum of up to 2 x 2 cells a pixel")
+    assert picture.note.startswith("maximum of up to 2 x 2 cells;")
     assert picture.received is None
 
 
@@ -179,3 +179,9 @@ def test_no_strip_is_drawn_from_what_is_not_a_number() -> None:
     picture = matrix_picture(spoilt_answer(), traced_state())
     assert picture.received is None
     assert picture.given is None
+
+
+@pytest.mark.parametrize(("size", "said"), [((3, 3), "exact cells"), ((2, 3), "each pixel the strongest it covers")])
+def test_the_status_says_what_a_pixel_of_the_screen_shows(size: tuple[int, int], said: str) -> None:
+    state = traced_state(viewport=Viewport(rows=(0, 3), cols=(0, 3), size=size))
+    assert source_line(state, matrix_picture(answer(), state)).endswith(said)

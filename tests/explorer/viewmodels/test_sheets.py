@@ -8,7 +8,7 @@ import pytest
 from core_model.config import MaskSpec, multi_head
 from core_model.results import CellFacts
 from explorer.state.answers import HeadsAnswer, InspectorAnswer
-from explorer.state.app_state import Display
+from explorer.state.app_state import AppState, Display
 from explorer.viewmodels.facts import FactRow, FactSheet
 from explorer.viewmodels.heads import heads_picture
 from explorer.viewmodels.inspector import inspector_sheet
@@ -114,7 +114,7 @@ def test_thumbnails_follow_the_scale_of_the_matrix() -> None:
     thumbnails = np.full((1, 1, 2, 2), 0.01, dtype=np.float32)
     thumbnails[0, 0, :, 0] = [1.0, 0.5]
     thumbnails[0, 0, 0, 1] = np.nan
-    answer = HeadsAnswer(site="decoder.self", thumbnails=thumbnails)
+    answer = HeadsAnswer(site="decoder.self", thumbnails=thumbnails, shape=(2, 2))
     log = heads_picture(answer, traced_state(display=Display(scale="log")))
     assert log.thumbnails[0, 0, 1, 1] == pytest.approx(-2.0)
     assert np.isnan(log.thumbnails[0, 0, 0, 1])
@@ -166,3 +166,20 @@ def test_letters_find_a_command_by_its_beginning_first() -> None:
     assert best_matches("nhd", names) == [2]
     assert best_matches("", names) == [0, 1, 2, 3]
     assert best_matches("xyz", names) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "spoilt", "note"),
+    [
+        ((2, 2), (), "exact cells"),
+        ((2, 3), (), "largest weight under each pixel"),
+        ((2, 2), (0, 1), "exact cells; not a number in layer 0, 1"),
+    ],
+)
+def test_the_note_of_the_heads_comes_from_their_answer_alone(
+    shape: tuple[int, int], spoilt: tuple[int, ...], note: str
+) -> None:
+    answer = HeadsAnswer(
+        site="decoder.self", thumbnails=np.zeros((2, 1, 2, 2), np.float32), shape=shape, not_numbers=spoilt
+    )
+    assert heads_picture(answer, AppState()).note == note
