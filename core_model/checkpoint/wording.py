@@ -14,11 +14,21 @@ from pathlib import Path
 _LONGEST = 120
 
 
-def shown(text: object) -> str:
-    """The text on one printable line of at most 120 characters; what cannot be printed is escaped."""
+def shown(text: object, longest: int = _LONGEST) -> str:
+    """The text on one printable line, cut after `longest` characters; what cannot be printed is escaped."""
     whole = str(text)
-    clean = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in whole[:_LONGEST])
-    return clean if len(whole) <= _LONGEST else f"{clean}..."
+    clean = _printable(whole[:longest])
+    return clean if len(whole) <= longest else f"{clean}..."
+
+
+def shown_end(text: str) -> str:
+    """The same with a long text's last 120 characters: names of tensors differ at their end."""
+    clean = _printable(text[-_LONGEST:])
+    return clean if len(text) <= _LONGEST else f"...{clean}"
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def file_name(path: Path) -> str:

@@ -18,7 +18,7 @@ from explorer.viewmodels.tensor_list import GROUPINGS, Column, TensorGroup, Tens
 from explorer.widgets.editors import ChoiceEditor
 from explorer.widgets.tensor_tree import TensorTree
 
-_SIDES = [340, 480]
+_SIDES = [350, 370]
 
 
 class TensorsPanel(Panel):

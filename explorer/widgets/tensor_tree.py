@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
-from core_model.checkpoint.wording import shown
-from explorer.theme.metrics import SPACE_3
+from core_model.checkpoint.wording import shown, shown_end
+from explorer.theme.metrics import SPACE_2, SPACE_3
 from explorer.viewmodels.tensor_list import COLUMNS, Column, TensorGroup, TensorTable
 
 _Index = QModelIndex | QPersistentModelIndex
 _GROUP = 0
 """Internal number of a group; a row has that of its group, counted from 1."""
-_WIDTHS = {"name": 184, "shape": 108, "dtype": 72, "size": 72, "role": 160, "file": 140}
+_WIDTHS = {"name": 184, "shape": 88, "dtype": 72, "size": 72, "role": 160, "file": 140}
+"""At first; the names then take the room that they need and that the shapes beside them leave."""
+_LEAST_NAME = 120
+_MEASURED = 16
+"""How many of the longest names are measured."""
+_TOOLTIP = 1000
+"""Characters of a name in its tooltip."""
 _OPEN_UP_TO = 60
 """Rows that are shown with all their groups open."""
 
@@ -40,6 +48,13 @@ class TensorTreeModel(QAbstractItemModel):
         """The tensor of a row; None for a group."""
         row = self._row_number(index) if index.isValid() else None
         return None if row is None else self._table.rows[row].name
+
+    def longest_names(self, n: int) -> list[str]:
+        """The names with the most characters, as they are shown."""
+        shown_names = (
+            self._table.rows[row].name.removeprefix(group.prefix) for group in self._groups for row in group.rows
+        )
+        return [shown_end(name) for name in heapq.nlargest(n, shown_names, key=len)]
 
     def index_of(self, name: str) -> QModelIndex:
         """The row of a tensor, invalid where it is not shown."""
@@ -84,8 +99,8 @@ class TensorTreeModel(QAbstractItemModel):
             return self._group_text(self._groups[index.row()], column)
         row = self._table.rows[number]
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{shown(row.name)}\n{row.site}".rstrip()
-        return shown(row.name.removeprefix(self._group_of(index).prefix)) if column == "name" else row.text(column)
+            return f"{shown(row.name, _TOOLTIP)}\n{row.site}".rstrip()
+        return shown_end(row.name.removeprefix(self._group_of(index).prefix)) if column == "name" else row.text(column)
 
     def _group_text(self, group: TensorGroup, column: Column) -> str:
         return f"{shown(group.title)} ({len(group.rows)})" if column == "name" else ""
@@ -131,6 +146,11 @@ class TensorTree(QTreeView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         for number, (column, _) in enumerate(COLUMNS):
             self.setColumnWidth(number, _WIDTHS[column])
+        self._names_width = _LEAST_NAME
+        self._is_drawn_out = False
+        """Whether the person has chosen how wide the names are."""
+        self._is_fitting = False
+        header.sectionResized.connect(self._on_header_section_resized)
         header.sortIndicatorChanged.connect(self._on_header_sort_indicator_changed)
         self.selectionModel().currentChanged.connect(self._on_current_changed)
 
@@ -139,6 +159,11 @@ class TensorTree(QTreeView):
         self._model.set_rows(table, groups)
         if sum(len(group.rows) for group in groups) <= _OPEN_UP_TO:
             self.expandAll()
+        metrics, around = self.fontMetrics(), 2 * self.indentation() + 2 * SPACE_2
+        self._names_width = around + max(
+            map(metrics.horizontalAdvance, self._model.longest_names(_MEASURED)), default=0
+        )
+        self._fit_names()
         self.show_current(current)
 
     def show_current(self, name: str | None) -> None:
@@ -155,6 +180,22 @@ class TensorTree(QTreeView):
         if self.isVisible():
             self.scrollTo(index)
         self.viewport().update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_names()
+
+    def _fit_names(self) -> None:
+        """As wide as the longest name, while the shape beside it stays in view."""
+        if not self._is_drawn_out:
+            self._is_fitting = True
+            room = self.viewport().width() - self.columnWidth(1)
+            self.setColumnWidth(0, max(_LEAST_NAME, min(self._names_width, room)))
+            self._is_fitting = False
+
+    @Slot(int, int, int)
+    def _on_header_section_resized(self, section: int, before: int, now: int) -> None:
+        self._is_drawn_out = self._is_drawn_out or (section == 0 and not self._is_fitting)
 
     @Slot(QModelIndex, QModelIndex)
     def _on_current_changed(self, current: QModelIndex, previous: QModelIndex) -> None:

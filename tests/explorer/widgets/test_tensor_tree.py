@@ -76,3 +76,30 @@ def test_a_click_on_a_title_asks_for_its_order(qtbot: QtBot):
     with qtbot.waitSignal(tree.sort_picked) as asked:
         tree.header().setSortIndicator(3, Qt.SortOrder.DescendingOrder)
     assert asked.args == ["size", True]
+
+
+def test_names_are_as_wide_as_they_need_while_the_shape_stays_in_view(qtbot: QtBot):
+    tree, rows = TensorTree(), table(2)
+    qtbot.addWidget(tree)
+    tree.set_rows(rows, arranged(rows, grouping="none"), None)
+    tree.resize(700, 300)
+    with qtbot.waitExposed(tree):
+        tree.show()
+    needed = tree.sizeHintForColumn(0)
+    assert needed <= tree.columnWidth(0) <= 2 * needed
+    tree.resize(260, 300)
+    assert tree.columnWidth(0) + tree.columnWidth(1) <= tree.viewport().width()
+    tree.setColumnWidth(0, 300)  # as the person does with the mouse
+    tree.resize(280, 300)
+    assert tree.columnWidth(0) == 300
+
+
+def test_a_name_too_long_for_a_line_shows_its_end_and_its_tooltip_the_whole(qtbot: QtBot):
+    name = f"{'block.' * 50}weight"
+    info = TensorInfo(name=name, shape=(2,), dtype="float32", n_bytes=8, file=Path("a.st"))
+    rows = tensor_table(TensorList(source=SOURCE, tensors=(info,)), AppState())
+    model = TensorTreeModel()
+    model.set_rows(rows, arranged(rows, grouping="none"))
+    index = model.index(0, 0)
+    assert model.data(index).startswith("...") and model.data(index).endswith("block.weight")
+    assert model.data(index, Qt.ItemDataRole.ToolTipRole) == name
