@@ -28,14 +28,13 @@ from explorer.verbs.progress import ProgressLine
 if TYPE_CHECKING:
     from core_model.training.events import TrainEvent
 
-INTERRUPTED = 130
 _PLAIN_LINES = 20
 """Lines of a whole run where nobody watches."""
 
 _EPILOG = """\
 The run folder holds the model (safetensors), its tokenizer, and run.json with the settings and the history.
 Open it with 'transformer-explorer open RUN'.
-Ctrl-C ends the training after the current update, saves what was learned and says where.
+Ctrl-C or SIGTERM ends the training after the current update, saves what was learned and says where.
 
 examples:
   transformer-explorer train --task reverse --steps 2000 --out runs/reverse
@@ -103,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     run = Run(settings, arguments.out)
     control = TrainControl()
     last: TrainEvent | None = None
-    with ProgressLine(f"train {settings.task}") as line, _stopped_by_ctrl_c(control, line):
+    with ProgressLine(f"train {settings.task}") as line, _stopped_by_signals(control, line) as received:
         plain_every = max(1, settings.steps // _PLAIN_LINES)
         for event in run.events(cancel=CancelToken(), control=control):
             last = event if last is None or event.accuracy is not None else _keep_accuracy(event, last)
@@ -111,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             if not line.is_live and (event.step % plain_every == 0 or event.step == event.n_steps):
                 line.note(f"step {event.step} of {event.n_steps}, {_words(last)}")
     print(f"{run.folder}: {_ending(control, last)}")
-    return INTERRUPTED if control.stopped else 0
+    return 128 + received[0] if received else 0
 
 
 def _settings(arguments: argparse.Namespace) -> TrainingSettings:
@@ -143,16 +142,25 @@ def _ending(control: TrainControl, last: TrainEvent | None) -> str:
 
 
 @contextmanager
-def _stopped_by_ctrl_c(control: TrainControl, line: ProgressLine) -> Iterator[None]:
-    """The first Ctrl-C ends the training before its next update, the second interrupts at once."""
+def _stopped_by_signals(control: TrainControl, line: ProgressLine) -> Iterator[list[int]]:
+    """The first Ctrl-C or SIGTERM ends the training before its next update, the second acts at once.
+
+    Yields the signals that came.
+    """
+    received: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        received.append(number)
+        signal.signal(number, handlers[number])
         control.stop()
-        line.note("stopping after this update; Ctrl-C again ends at once")
+        again = "Ctrl-C again" if number == signal.SIGINT else "the signal again"
+        line.note(f"stopping after this update; {again} ends at once")
 
-    before = signal.signal(signal.SIGINT, stop)
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in handlers:
+        signal.signal(number, stop)
     try:
-        yield
+        yield received
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

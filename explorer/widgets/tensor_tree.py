@@ -11,7 +11,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
 from core_model.checkpoint.wording import shown, shown_end
-from explorer.theme.metrics import SPACE_2, SPACE_3
+from explorer.theme.metrics import SPACE_3, SPACE_6
 from explorer.viewmodels.tensor_list import COLUMNS, Column, TensorGroup, TensorTable
 
 _Index = QModelIndex | QPersistentModelIndex
@@ -136,7 +136,10 @@ class TensorTree(QTreeView):
         self.setModel(self._model)
         self.setUniformRowHeights(True)
         self.setIndentation(SPACE_3)
-        self.setItemDelegateForColumn(0, _NameDelegate(self))
+        names = _NameDelegate(self)
+        for number, (column, _) in enumerate(COLUMNS):
+            if column in ("name", "role"):
+                self.setItemDelegateForColumn(number, names)
         self.setFrameShape(QTreeView.Shape.NoFrame)
         header = self.header()
         header.setSectionsClickable(True)
@@ -159,10 +162,8 @@ class TensorTree(QTreeView):
         self._model.set_rows(table, groups)
         if sum(len(group.rows) for group in groups) <= _OPEN_UP_TO:
             self.expandAll()
-        metrics, around = self.fontMetrics(), 2 * self.indentation() + 2 * SPACE_2
-        self._names_width = around + max(
-            map(metrics.horizontalAdvance, self._model.longest_names(_MEASURED)), default=0
-        )
+        widths = map(self.fontMetrics().horizontalAdvance, self._model.longest_names(_MEASURED))
+        self._names_width = max(widths, default=0) + 2 * self.indentation() + SPACE_6
         self._fit_names()
         self.show_current(current)
 

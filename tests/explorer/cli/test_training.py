@@ -101,14 +101,15 @@ def test_a_language_model_learns_from_a_text_file(cli: Cli, tmp_path):
         assert tokens and "".join(tokens.texts) == "the cat"
 
 
-def test_ctrl_c_ends_the_training_saves_it_and_says_where(process, tmp_path):
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_training_saves_it_and_says_where(process, tmp_path, sent, status):
     running = process("train", "--task", "copy", "--steps", 10000, *SMALL, "--out", tmp_path / "run")
     with running:
         first = running.stderr.readline()
         assert first.startswith("step 500 of 10000"), first
-        running.send_signal(signal.SIGINT)
+        running.send_signal(sent)
         out, err = running.communicate(timeout=120)
-    assert running.returncode == 130
+    assert running.returncode == status
     assert out.startswith(f"{tmp_path / 'run'}: stopped and saved after step ")
     assert "stopping after this update" in err and "Traceback" not in err
     with open_checkpoint(tmp_path / "run") as checkpoint:
