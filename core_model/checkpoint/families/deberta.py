@@ -119,6 +119,13 @@ def stack_of(keys: DebertaKeys, layer: LayerSpec, distances: DistanceTable | Non
     )
 
 
+def read_head(family: Family, keys: DebertaKeys, weights: Weights) -> HeadSpec | None:
+    """The output head. Microsoft's own for masked tokens is tied to the token table whatever the config says."""
+    if "lm_predictions." in weights.stored.get("cls.predictions.bias", ""):
+        keys = replace(keys, tie_word_embeddings=True)
+    return HEADS.read(family, keys, weights, d_model=keys.hidden_size, norm=keys.norm)
+
+
 def common_keys(config: ModelConfig) -> dict[str, Any]:
     """The `DebertaKeys` of a config, by name."""
     stack, head = config.output_stack, config.head
@@ -163,8 +170,7 @@ def _read(keys: DebertaKeys, weights: Weights) -> ModelConfig:
     layer = scaled_layer(keys, head_size, disentangled(keys, keys.farthest, key_bias=False))
     layer = replace(layer, attention=replace(layer.attention, key_bias=False))
     encoder = stack_of(keys, layer, DistanceTable(n_rows=2 * keys.farthest))
-    head = HEADS.read(FAMILY, keys, weights, d_model=keys.hidden_size, norm=keys.norm)
-    return ModelConfig(encoder=encoder, head=head, special=keys.special)
+    return ModelConfig(encoder=encoder, head=read_head(FAMILY, keys, weights), special=keys.special)
 
 
 def _write(config: ModelConfig) -> Foreign:

@@ -12,6 +12,7 @@ from core_model.checkpoint.families.deberta import (
     common_keys,
     disentangled,
     name_table,
+    read_head,
     require_readable,
     scaled_layer,
     sizes,
@@ -74,8 +75,7 @@ def _read(keys: DebertaV2Keys, weights: Weights) -> ModelConfig:
             n_groups=keys.conv_groups,
         )
         encoder = replace(encoder, convolution=convolution)
-    head = HEADS.read(FAMILY, keys, weights, d_model=keys.hidden_size, norm=keys.norm)
-    return ModelConfig(encoder=encoder, head=head, special=keys.special)
+    return ModelConfig(encoder=encoder, head=read_head(FAMILY, keys, weights), special=keys.special)
 
 
 def _write(config: ModelConfig) -> Foreign:

@@ -18,6 +18,7 @@ _LARGEST_COUNT = 2**63 - 1
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=_LARGEST_COUNT)]
 CountOrNone: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_COUNT)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 TokenId: TypeAlias = int | list[int] | None
 

@@ -53,7 +53,7 @@ def gemma_layer(keys: Gemma2Keys, **changes: object) -> LayerSpec:
 def gemma_keys(config: ModelConfig) -> dict[str, Any]:
     """The keys of Gemma 2 and later, by name."""
     layer = config.output_stack.layers[0]
-    keys = {**rms_keys(config), **window_keys(config)}
+    keys = {**rms_keys(config), **window_keys(config, unused=4096)}
     return {
         **keys,
         "hidden_act": None,

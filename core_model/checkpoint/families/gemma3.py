@@ -62,7 +62,7 @@ def _position(keys: Gemma3Keys, window: int | None) -> RotaryPositions:
 def _write(config: ModelConfig) -> Gemma3Keys:
     masks = [layer.attention.mask for layer in config.output_stack.layers]
     keys = {**gemma_keys(config), **_rope_keys(config), "use_bidirectional_attention": not masks[0].causal}
-    if not masks[0].causal and keys["sliding_window"]:
+    if not masks[0].causal:
         keys["sliding_window"] *= 2
     return Gemma3Keys(**keys)
 

@@ -75,7 +75,7 @@ def _write(config: ModelConfig) -> GptOssKeys:
     spec, experts = mixture(config)
     return GptOssKeys(
         **{**rms_keys(config), "hidden_act": "silu"},  # not what is computed, but what the library expects
-        **window_keys(config),
+        **window_keys(config, unused=128),
         attention_bias=config.output_stack.layers[0].attention.output_bias,
         num_local_experts=experts.n_experts,
         num_experts_per_tok=experts.n_active,

@@ -35,7 +35,7 @@ FAMILY = Family(
     model_types=("mbart",),
     architectures={
         **seq2seq.architectures("MBart"),
-        "MBartForSequenceClassification": "sequence_classes",
+        "MBartForSequenceClassification": None,  # it reads at the end token, which the language follows
         "MBartForQuestionAnswering": "answer_span",
     },
     keys=MBartKeys,

@@ -28,6 +28,7 @@ from core_model.config import (
     TokenEmbedding,
     multi_head,
 )
+from core_model.errors import ConfigError
 
 _HEADS = DecoderHeads(table="decoder.embed_tokens.weight")
 _PADDING_ROWS = 2
@@ -106,6 +107,11 @@ def _write(config: ModelConfig) -> Foreign:
     layer, position = stack.layers[0], stack.position
     residual = layer.attention_residual
     norm = residual.before or residual.total
+    if config.head is None and stack.tokens.d_embedding != stack.d_model:
+        raise ConfigError(
+            f"d_embedding is {stack.tokens.d_embedding} and d_model {stack.d_model} in config.decoder: OPT projects "
+            "its outputs back, with weights that a model without an output head has not"
+        )
     keys = OptKeys(
         **common_keys(config),
         hidden_size=stack.d_model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.fields import Count, Positive, Rate
+from core_model.checkpoint.families.fields import Count, NotNegative, Positive
 from core_model.checkpoint.wording import shown
 from core_model.config import RotaryPositions, RotaryScaling
 from core_model.errors import ConfigError
@@ -31,8 +31,8 @@ class RopeKeys:
     high_freq_factor: Positive | None = None
     beta_fast: Positive | None = None
     beta_slow: Positive | None = None
-    mscale: Rate | Positive | None = None
-    mscale_all_dim: Rate | Positive | None = None
+    mscale: NotNegative | None = None
+    mscale_all_dim: NotNegative | None = None
     attention_factor: Positive | None = None
     truncate: bool | None = None
     short_factor: list[Positive] | None = None

@@ -44,10 +44,10 @@ def windowed(layer: LayerSpec, windows: Iterable[int | None]) -> tuple[LayerSpec
     return tuple(replace(layer, attention=replace(layer.attention, mask=mask)) for mask in masks)
 
 
-def window_keys(config: ModelConfig) -> dict[str, Any]:
-    """layer_types and sliding_window of a config."""
+def window_keys(config: ModelConfig, *, unused: int | None = None) -> dict[str, Any]:
+    """layer_types and sliding_window of a config; `unused` for models of which the library asks one no layer uses."""
     windows = [layer.attention.mask.window for layer in config.output_stack.layers]
     return {
         "layer_types": [_FULL if window is None else _SLIDING for window in windows],
-        "sliding_window": next((window for window in windows if window is not None), None),
+        "sliding_window": next((window for window in windows if window is not None), unused),
     }

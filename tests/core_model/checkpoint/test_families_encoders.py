@@ -219,9 +219,14 @@ def test_of_a_multiple_choice_model_the_hidden_states_are_shown(tmp_path: Path) 
     assert_agrees(tmp_path, reference(model.electra, IDS), "encoder", ids=IDS)
 
 
-def test_microsofts_own_names_of_the_masked_token_head_are_read(tmp_path: Path) -> None:
-    """As deberta-v3 is stored, whose config names no class: the head under lm_predictions, another beside it."""
-    model = tiny("DebertaV2", "ForMaskedLM", legacy=False)
+@pytest.mark.parametrize("is_tied", [True, False])
+@pytest.mark.parametrize("family", ["Deberta", "DebertaV2"])
+def test_microsofts_own_names_of_the_masked_token_head_are_read(family: str, is_tied: bool, tmp_path: Path) -> None:
+    """As deberta-v3 is stored, whose config names no class: the head under lm_predictions, another beside it.
+
+    That head has no table of its own, whatever the config says.
+    """
+    model = tiny(family, "ForMaskedLM", legacy=False, tie_word_embeddings=is_tied)
     folder = edit_config(saved(model, tmp_path), architectures=None)
     edit_tensors(folder, **{"mask_predictions.dense.weight": torch.ones(30, 30)})
     assert "lm_predictions.lm_head.dense.weight" in load_file(folder / "model.safetensors")

@@ -167,6 +167,13 @@ def test_the_steepest_alibi_slope_of_mpt_is_what_its_config_says(tmp_path: Path)
     assert_agrees(folder, reference(model), "decoder")
 
 
+def test_outputs_that_opt_projects_back_are_not_written_without_the_projection(tmp_path: Path) -> None:
+    with open_checkpoint(saved(tiny("OPT", "Model", **NARROW), tmp_path / "theirs")) as checkpoint:
+        model = checkpoint.load_model()
+    with pytest.raises(ConfigError, match="projects its outputs back"):
+        save_as_family(tmp_path / "ours", model, "opt")
+
+
 def test_pythia_as_older_versions_saved_it_is_read(tmp_path: Path) -> None:
     model = tiny("GPTNeoX")
     folder = saved(model, tmp_path)

@@ -45,11 +45,16 @@ LONGROPE = {
 }
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "rope_theta": 500.0}
 ALTERNATING = ["full_attention", "sliding_attention", "full_attention"]
+UNWINDOWED = ["full_attention"] * 3
 WINDOWED_FIRST = ["sliding_attention", "full_attention", "sliding_attention"]
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mistral": ("mistral", {**WIDE, "sliding_window": 4}),
     "mistral without a window": ("mistral", {**WIDE, "sliding_window": None, "rope_parameters": YARN}),
+    "mistral with DeepSeek's factor of scores": (
+        "mistral",
+        {**WIDE, "rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 1.0, "truncate": False}},
+    ),
     "mixtral": ("mixtral", {**WIDE, **LOCAL_EXPERTS, "sliding_window": 5}),
     "mixtral of one active expert": ("mixtral", {**WIDE, **LOCAL_EXPERTS, "num_experts_per_tok": 1}),
     "qwen2": ("qwen2", SIZES),
@@ -90,6 +95,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "gemma3": ("gemma3_text", {**WIDE, "sliding_window": 4, "query_pre_attn_scalar": 20, "layer_types": ALTERNATING}),
+    "gemma2 without windows": ("gemma2", {**WIDE, "layer_types": UNWINDOWED}),
+    "gemma3 without windows": ("gemma3_text", {**WIDE, "layer_types": UNWINDOWED}),
     "gemma3 in both directions": (
         "gemma3_text",
         {
@@ -163,6 +170,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "granite with biases": ("granite", {**WIDE, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
     "gpt_oss": ("gpt_oss", {**WIDE, **LOCAL_EXPERTS, "sliding_window": 4, "swiglu_limit": 0.6}),
+    "gpt_oss without windows": ("gpt_oss", {**WIDE, **LOCAL_EXPERTS, "layer_types": UNWINDOWED}),
     "gpt_oss without biases": (
         "gpt_oss",
         {**WIDE, **LOCAL_EXPERTS, "attention_bias": False, "layer_types": ALTERNATING, "rope_parameters": YARN},
