@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,6 +13,7 @@ from core_model.checkpoint.wording import file_name, shown
 from core_model.errors import CheckpointError
 
 MAX_JSON_BYTES = 64 * 1024 * 1024
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -37,7 +39,18 @@ def read_json(path: Path) -> dict[str, Any]:
         raise _refused(path, f"is not valid JSON ({shown(error)}): correct it or download it again") from error
     if not isinstance(document, dict):
         raise _refused(path, "is JSON, but not an object: download it again")
+    if _ESCAPED_SURROGATE.search(text) and not _is_unicode(document):
+        raise _refused(path, "holds half a character (a lone surrogate), which is no text: correct it")
     return document
+
+
+def _is_unicode(document: object) -> bool:
+    """Whether all its texts are; JSON can spell the halves of a character one by one."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from core_model.errors import TokenizerError
+from core_model.wording import shown
 
 T = TypeVar("T")
 
@@ -86,6 +87,6 @@ def decode_json(path: Path, data: bytes, shape: type[T]) -> T:
     except RecursionError as error:
         raise fault(path, "is nested too deeply to be a tokenizer's JSON: download it again") from error
     except msgspec.ValidationError as error:
-        raise fault(path, f"does not have the expected fields ({error}): download it again") from error
+        raise fault(path, f"does not have the expected fields ({shown(error)}): download it again") from error
     except msgspec.DecodeError as error:
-        raise fault(path, f"is not valid JSON ({error}): download it again") from error
+        raise fault(path, f"is not valid JSON ({shown(error)}): download it again") from error

@@ -14,6 +14,7 @@ from core_model.errors import TokenizerError
 from core_model.tokenize.encoding import Encoding, Tokenizer, require_unicode, unused_row, within_rows
 from core_model.tokenize.files import decode_json, fault, read_bytes
 from core_model.tokenize.token_text import Spelling, text_of, texts_of
+from core_model.wording import shown
 
 
 class LibraryTokenizer(Tokenizer):
@@ -101,12 +102,15 @@ def library_door(name: str) -> Iterator[None]:
     except TokenizerError:
         raise
     except Exception as error:
-        raise TokenizerError(f"The tokenizer ({name}) failed: {error}. Use the file saved with the model.") from error
+        raise TokenizerError(
+            f"The tokenizer ({name}) failed: {shown(error)}. Use the file saved with the model."
+        ) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
         raise TokenizerError(
-            f"The tokenizer ({name}) made the tokenizers library panic: {error}. Use the file saved with the model."
+            f"The tokenizer ({name}) made the tokenizers library panic: {shown(error)}. "
+            "Use the file saved with the model."
         ) from error
 
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelInde
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTreeView, QWidget
 
-from core_model.checkpoint.wording import shown, shown_end
+from core_model.wording import shown, shown_end
 from explorer.theme.metrics import SPACE_3, SPACE_6
 from explorer.viewmodels.tensor_list import COLUMNS, Column, TensorGroup, TensorTable
 
