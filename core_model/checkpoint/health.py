@@ -130,7 +130,11 @@ def health_warnings(found: Sequence[TensorHealth], sites: Mapping[str, str]) -> 
         if names:
             told = counted(len(names), "tensor")
             sentences.append(f"{told} with {kind}, which spreads to whatever reads it: {some_of(names)}")
-    matrices = [one for one in found if one.is_matrix and one.n_elements]
+    matrices = [
+        one  # a bias of zeros is no trouble, nor is one stored with an axis more (BART's final_logits_bias)
+        for one in found
+        if one.is_matrix and one.n_elements and not sites.get(one.name, "").endswith("bias")
+    ]
     dead = [one for one in matrices if one.n_zero_rows and not _is_padding(one, sites.get(one.name, ""))]
     if empty := [one.name for one in dead if one.n_zero_rows == one.n_rows]:
         sentences.append(f"{counted(len(empty), 'matrix', 'matrices')} with nothing but zeros: {some_of(empty)}")

@@ -264,6 +264,15 @@ def test_static_tables_of_sines_in_the_file_pass_silently(tmp_path: Path) -> Non
     assert_agrees(edit_tensors(saved(model, tmp_path), tables), reference(model, TARGET), TARGET)
 
 
+def test_a_bias_of_logits_that_is_zero_is_no_fault(tmp_path: Path) -> None:
+    """As BART and Pegasus are stored: a row of zeros, [1, V]."""
+    model: Any = tiny("Bart")
+    model.final_logits_bias.zero_()
+    with open_checkpoint(saved(model, tmp_path)) as checkpoint:
+        checkpoint.load_model()
+        assert [warning for warning in checkpoint.info.warnings if "tokenizer" not in warning] == []
+
+
 def test_logits_without_a_bias_are_read_and_written_so(tmp_path: Path) -> None:
     model: Any = tiny("Marian", "MTModel")
     folder = saved(model, tmp_path / "theirs")
