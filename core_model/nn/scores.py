@@ -1,0 +1,171 @@
+"""What query i gives key j, and how a row of that becomes weights (Vaswani et al. 2017, section 3.2): pure functions.
+
+`scores` is the one definition of what comes before the normaliser: scale, soft-cap, position bias, mask. The model's
+own forward pass, `core_model.trace.scores` and everything drawn on a screen use it, or a fused kernel that tests hold
+against it.
+
+Shape letters: B batch, N queries, M keys, H heads, K key heads, G query heads a key head, D head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch.nn import functional
+
+from core_model.config import AlibiPositions, AttentionSpec, DisentangledPositions, TablePositions
+from core_model.nn import masks
+from core_model.nn.disentangled import Distances, distance_scores
+from core_model.nn.positions import score_bias
+
+_NEVER_CHOSEN = -1e9
+"""The score of a key that may be seen and is given nothing: its weight is exactly 0."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeadInputs:
+    """What one attention computes its scores from: references to the tensors it made anyway, no copies.
+
+    Queries stand at positions query_start, query_start + 1, ...; keys at 0, 1, ... `bias_weights` are ALiBi's slopes
+    [H] or a table of biases [buckets, H], `distances` what DeBERTa's content meets; `key_mask_BM` is False at padding;
+    `logsumexp_BHN` is there where the kernel gave it. `replaced` are heads whose attention an edit changed, by number,
+    each with inputs of its own, as `head` gives them; with `chosen_key_N` query i looks at that one key alone.
+    """
+
+    spec: AttentionSpec
+    q_BHND: torch.Tensor
+    k_BKMD: torch.Tensor
+    query_start: int = 0
+    key_mask_BM: torch.Tensor | None = None
+    bias_weights: torch.Tensor | None = None
+    distances: Distances | None = None
+    sinks_H: torch.Tensor | None = None
+    logsumexp_BHN: torch.Tensor | None = None
+    chosen_key_N: torch.Tensor | None = None
+    replaced: Mapping[int, HeadInputs] = field(default_factory=dict)
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether something is added to the products of queries and keys."""
+        return any(x is not None for x in (self.bias_weights, self.distances, self.chosen_key_N))
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """Those whose size grows with the length, or with the table of distances."""
+        own = (self.q_BHND, self.k_BKMD, self.logsumexp_BHN, self.chosen_key_N)
+        distances = () if self.distances is None else self.distances.tensors
+        replaced = (x for heads in self.replaced.values() for x in heads.tensors)
+        return (*(x for x in own if x is not None), *distances, *replaced)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of rows."""
+        return self.q_BHND.shape[2]
+
+    @property
+    def n_keys(self) -> int:
+        """Number of columns."""
+        return self.k_BKMD.shape[2]
+
+    def head(self, head: int) -> HeadInputs:
+        """The same for one head alone, as the model uses it: every H and K axis has size 1."""
+        if head in self.replaced:
+            return self.replaced[head]
+        key_head = head // (self.q_BHND.shape[1] // self.k_BKMD.shape[1])
+        one, shared = slice(head, head + 1), slice(key_head, key_head + 1)
+        return replace(
+            self,
+            q_BHND=self.q_BHND[:, one],
+            k_BKMD=self.k_BKMD[:, shared],
+            bias_weights=None if self.bias_weights is None else self.bias_weights[..., one],
+            distances=None if self.distances is None else self.distances.of_heads(one),
+            sinks_H=None if self.sinks_H is None else self.sinks_H[one],
+            logsumexp_BHN=None if self.logsumexp_BHN is None else self.logsumexp_BHN[:, one],
+            replaced={},
+        )
+
+    def kept(self) -> HeadInputs:
+        """The same outside of autograd, with copies of the few weights its scores read: they may still be trained."""
+        return replace(
+            self,
+            q_BHND=self.q_BHND.detach(),
+            k_BKMD=self.k_BKMD.detach(),
+            bias_weights=None if self.bias_weights is None else self.bias_weights.detach().clone(),
+            distances=None if self.distances is None else self.distances.detached(),
+            sinks_H=None if self.sinks_H is None else self.sinks_H.detach().clone(),
+            logsumexp_BHN=None if self.logsumexp_BHN is None else self.logsumexp_BHN.detach(),
+            replaced={head: own.kept() for head, own in self.replaced.items()},
+        )
+
+
+def visible_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
+    """True [B or 1, 1, N, M] where a query of `rows` may see the key at index key_M[j]."""
+    query_N = _positions(heads, rows)
+    seen_BHNM = masks.visible(heads.spec.mask, query_N, key_M)[None, None]
+    if heads.key_mask_BM is not None:
+        seen_BHNM = seen_BHNM & heads.key_mask_BM[:, key_M][:, None, None, :]
+    return seen_BHNM
+
+
+def _positions(heads: HeadInputs, rows: slice) -> torch.Tensor:
+    """The positions [N] of the queries of a slice, which may step."""
+    indices = range(*rows.indices(heads.n_queries))
+    return torch.arange(indices.start, indices.stop, indices.step, device=heads.q_BHND.device) + heads.query_start
+
+
+def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
+    """Scores [B, H, N, M] in float32 of the queries in `rows` for the keys at key_M; masked ones are -inf.
+
+    soft_cap(q . k * scale) + position bias, whatever the dtype of the model.
+    """
+    spec = heads.spec
+    q_BKGND = grouped(heads.q_BHND[:, :, rows].float() * spec.scale, heads.k_BKMD.shape[1])
+    k_BKMD = take_keys(heads.k_BKMD, key_M).float()
+    s_BHNM = torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
+    if spec.soft_cap is not None:
+        s_BHNM = torch.tanh(s_BHNM / spec.soft_cap) * spec.soft_cap
+    if heads.is_biased:
+        s_BHNM = s_BHNM + bias_block(heads, rows, key_M)
+    return s_BHNM.masked_fill(~visible_block(heads, rows, key_M), float("-inf"))
+
+
+def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:
+    """Attention weights of whole rows of scores: softmax or ReLU over the keys. A row that sees no key is all zero.
+
+    A score that is not a number makes its row not a number: that is shown, never hidden.
+    """
+    if heads.spec.normalizer == "relu":
+        n_visible_BHN1 = (~s_BHNM.isneginf()).sum(-1, keepdim=True).clamp(min=1)
+        return functional.relu(s_BHNM) / n_visible_BHN1
+    if heads.sinks_H is not None:
+        sink_BHN1 = heads.sinks_H.float()[None, :, None, None].expand(*s_BHNM.shape[:-1], 1)
+        return torch.cat((s_BHNM, sink_BHN1), dim=-1).softmax(-1)[..., :-1]
+    return s_BHNM.softmax(-1).masked_fill(s_BHNM.isneginf(), 0.0)
+
+
+def take_keys(x_BKMD: torch.Tensor, key_M: torch.Tensor) -> torch.Tensor:
+    """Keys or values at ascending indices; a view where they are contiguous."""
+    first, last = int(key_M[0]), int(key_M[-1])
+    return x_BKMD[:, :, first : last + 1] if last - first + 1 == len(key_M) else x_BKMD[:, :, key_M]
+
+
+def bias_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
+    """What position, or a key that was chosen, adds to scores [B or 1, H, N, M] in float32."""
+    if heads.chosen_key_N is not None:
+        is_other_NM = key_M[None, :] != heads.chosen_key_N[rows, None]
+        return (is_other_NM * _NEVER_CHOSEN)[None, None]
+    position, query_N = heads.spec.position, _positions(heads, rows)
+    if isinstance(position, DisentangledPositions):
+        assert heads.distances is not None
+        q_BHND = heads.q_BHND[:, :, rows].float() * heads.spec.scale
+        k_BHMD = take_keys(heads.k_BKMD, key_M).float() * heads.spec.scale
+        return distance_scores(position, heads.distances, q_BHND, k_BHMD, query_N, key_M)
+    assert isinstance(position, AlibiPositions | TablePositions) and heads.bias_weights is not None
+    return score_bias(position, heads.bias_weights.float(), query_N, key_M)[None]
+
+
+def grouped(x_BHNM: torch.Tensor, n_key_heads: int) -> torch.Tensor:
+    """Query heads gathered by the key head they share: [B, K, G, ...]."""
+    return x_BHNM.unflatten(1, (n_key_heads, -1))
