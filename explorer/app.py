@@ -19,9 +19,10 @@ from typing import NoReturn
 from PySide6.QtCore import QEventLoop, QObject, Qt, QTimer, Slot
 from PySide6.QtWidgets import QApplication
 
+from core_model.disk import why_not_written
 from explorer.collector import Collector
 from explorer.controller import Controller
-from explorer.faults import FaultHooks, start_log
+from explorer.faults import FaultHooks, log_path, start_log
 from explorer.main_window import MainWindow
 from explorer.samples import Sample, bundled_samples
 from explorer.settings.remember import settings_of, state_of
@@ -62,7 +63,9 @@ def run(open_path: Path | None = None) -> int:
     try:
         start_log()
     except OSError as error:
-        explorer.tell(f"There is no log of this session: {error}")
+        explorer.tell(
+            f"There is no log of this session: {log_path()} cannot be written, {why_not_written(error, log_path())}."
+        )
     if trouble:
         explorer.tell(trouble)
     hooks = FaultHooks(explorer.faults.deliver)
@@ -215,7 +218,9 @@ class Explorer(QObject):
             _LOG.error("settings cannot be saved: %s", error)
             if not self._is_forgetful:
                 self._is_forgetful = True
-                self.tell(f"What you choose is not remembered for the next start: {error}")
+                path = self._keeper.path
+                why = f"{path} cannot be written, {why_not_written(error, path)}"
+                self.tell(f"What you choose is not remembered for the next start: {why}.")
 
     @Slot()
     def _on_window_first_painted(self) -> None:

@@ -20,6 +20,7 @@ from core_model.errors import CoreError
 
 PROGRAM = "transformer-explorer"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_ROOM = "The output cannot be written: its disk is full; free some space or send it elsewhere."
 SUCCESS, BUG, USAGE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
 
@@ -76,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        print(f"{PROGRAM}: The output cannot be written: {error.strerror}.", file=sys.stderr)
+        print(f"{PROGRAM}: {_NO_ROOM}", file=sys.stderr)
         _discard_output()
         return USAGE
     except Exception:

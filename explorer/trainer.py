@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
@@ -81,10 +82,10 @@ class Trainer(QObject):
         self._thread.control.stop()
         self._store.settle(with_training(phase="stopping"))
 
-    def save_again(self) -> None:
-        """Try to save once more what could not be saved."""
+    def save_again(self, folder: Path | None = None) -> None:
+        """Try to save once more what could not be saved, in its folder or in a new one."""
         self._store.settle(with_training(phase="stopping"))
-        self._thread.save_again()
+        self._thread.save_again(folder)
 
     def close(self, timeout: float) -> bool:
         """Stop, save and wait; False when the thread was still busy after `timeout` seconds."""

@@ -12,6 +12,7 @@ from core_model.checkpoint.open import open_checkpoint
 from core_model.checkpoint.wording import shown, some_of
 from core_model.config import ModelConfig
 from core_model.device import DTYPES
+from core_model.disk import why_not_written
 from core_model.errors import CheckpointError, ConfigError
 
 
@@ -42,7 +43,9 @@ def convert(
         try:
             save_as_family(folder, model, chosen.key, tokenizer_from=checkpoint.folder)
         except OSError as error:
-            raise CheckpointError(f"{shown(folder)} cannot be written: {error.strerror}", path=folder) from error
+            raise CheckpointError(
+                f"{shown(folder)} cannot be written: {why_not_written(error, folder)}", path=folder
+            ) from error
     return chosen
 
 

@@ -19,6 +19,7 @@ from core_model.checkpoint.export import TOKENIZER_FILES
 from core_model.checkpoint.folder import ADAPTER_CONFIG_NAME, CONFIG_NAME, INDEX_SUFFIX, WEIGHTS_SUFFIX
 from core_model.checkpoint.hub_cache import cache_folder, is_repository
 from core_model.checkpoint.wording import shown, some_of
+from core_model.disk import why_not_written
 from core_model.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -163,4 +164,7 @@ def _told(repository: str, revision: str, endpoint: str) -> Iterator[None]:
             f"{shown(endpoint)} does not answer as the Hub does: is a login page or a proxy in between?"
         ) from error
     except OSError as error:
-        raise CheckpointError(f"{repository} cannot be stored in {shown(cache_folder())}: {shown(error)}") from error
+        cache = cache_folder()
+        raise CheckpointError(
+            f"{repository} cannot be stored in {shown(cache)}: {why_not_written(error, cache)}", path=cache
+        ) from error

@@ -24,6 +24,7 @@ from core_model.checkpoint.folder import INDEX_SUFFIX, WEIGHTS_SUFFIX
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
 from core_model.checkpoint.wording import file_name, shown, some_of
 from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json
+from core_model.disk import why_not_written
 from core_model.errors import CheckpointError
 
 _SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
@@ -71,7 +72,9 @@ def convert_pickle(
                 if (files[0].parent / name).is_file():
                     shutil.copyfile(files[0].parent / name, new / name)
     except OSError as error:
-        raise CheckpointError(f"{shown(folder)} cannot be written: {error.strerror}", path=folder) from error
+        raise CheckpointError(
+            f"{shown(folder)} cannot be written: {why_not_written(error, folder)}", path=folder
+        ) from error
 
 
 def _chosen(path: Path) -> list[Path]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
+_OS_CODE = re.compile(r"code: (\d+)")
+"""What safetensors says of the system's error, within a text of its own."""
 
 
 @contextmanager
@@ -55,7 +59,9 @@ def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     try:
         save_file(on_cpu, path, metadata={"format": "pt"})
     except SafetensorError as error:
-        raise OSError(errno.EIO, str(error), str(path)) from error
+        code = _OS_CODE.search(str(error))
+        number = int(code[1]) if code else errno.EIO
+        raise OSError(number, os.strerror(number), str(path)) from error
     path.chmod(usual_mode)  # the library makes its files readable by their owner alone, whatever the umask
 
 

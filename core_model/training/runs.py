@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from typing import Any
 
 from core_model.cancel import CancelToken
 from core_model.checkpoint.native import save_run_model
+from core_model.disk import existing_parent, free_bytes, why_not_written
 from core_model.errors import Cancelled, TrainingError
 from core_model.training.control import TrainControl
 from core_model.training.data import TrainingData
@@ -46,7 +46,7 @@ def claimed_run_folder(runs: Path, name: str) -> Iterator[Path]:
         runs.mkdir(parents=True, exist_ok=True)
         folder = next(path for path in (runs / f"{name}-{number}" for number in numbers) if _is_made(path))
     except OSError as error:
-        raise TrainingError(f"No run can be kept in {runs} ({error.strerror}): choose another folder.") from error
+        raise TrainingError(f"No run can be kept in {runs}: {why_not_written(error, runs)}.") from error
     try:
         yield folder
     finally:
@@ -62,13 +62,18 @@ def _is_made(folder: Path) -> bool:
     return True
 
 
+def _require_new(folder: Path) -> None:
+    """Refuse a folder that holds something."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise TrainingError(f"{folder} is there already and not empty: choose another folder for the run.")
+
+
 class Run:
     """A training that is saved into a folder of its own. Made and run on one thread, off the UI thread."""
 
     def __init__(self, settings: TrainingSettings, folder: Path, data: TrainingData | None = None) -> None:
         """Raises TrainingError when the folder is taken or its disk has no room, and what `Training` raises."""
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise TrainingError(f"{folder} is there already and not empty: choose another folder for the run.")
+        _require_new(folder)
         self.training = Training(settings, data)
         self.folder = folder
         self.saved_step: int | None = None
@@ -93,7 +98,7 @@ class Run:
         """Train, and save every `save_every` updates and at the end, however it comes.
 
         Raises what `Training.run` and `save` raise. After a failed save the weights are still here: free some room and
-        call `save` again.
+        call `save` again, or with another folder.
         """
         try:
             for event in self.training.run(cancel=cancel, control=control):
@@ -108,23 +113,29 @@ class Run:
         self.save()
 
     def save(self, folder: Path | None = None) -> Path:
-        """Write the run as it is now into its folder, or into another from now on. Returns the folder.
+        """Write the run as it is now into its folder, or into a new one from now on. Returns the folder.
 
         Raises TrainingError when it cannot be written; what was saved before is then still there.
         """
-        self.folder = folder or self.folder
-        if self.n_steps_done == 0:
-            return self.folder
-        try:
-            save_run_model(self.folder, self.training.model, self.training.data.tokenizer, {RUN_FILE: self._record()})
-        except OSError as error:
-            kept = "nothing was saved before" if self.saved_step is None else f"step {self.saved_step} is saved there"
-            raise TrainingError(
-                f"Step {self.n_steps_done} could not be saved in {self.folder} ({error.strerror}): {kept}. "
-                "Free some room and save again, or choose another folder."
-            ) from error
-        self.saved_step = self.n_steps_done
-        return self.folder
+        target = folder or self.folder
+        if folder is not None and folder != self.folder:
+            _require_new(folder)
+        if self.n_steps_done:
+            try:
+                save_run_model(target, self.training.model, self.training.data.tokenizer, {RUN_FILE: self._record()})
+            except OSError as error:
+                kept = (
+                    "nothing was saved before"
+                    if self.saved_step is None
+                    else f"{self.folder} has step {self.saved_step}"
+                )
+                why = why_not_written(error, target)
+                raise TrainingError(
+                    f"Step {self.n_steps_done} could not be saved in {target}: {why} ({kept})."
+                ) from error
+            self.saved_step = self.n_steps_done
+        self.folder = target
+        return target
 
     def _remember(self, event: TrainEvent) -> None:
         for name, values in self._history.items():
@@ -146,11 +157,11 @@ class Run:
 
     def _require_room(self) -> None:
         """Refuse to start where the run cannot be saved: old and new weights stand side by side for a moment."""
-        existing = next(parent for parent in (self.folder, *self.folder.absolute().parents) if parent.exists())
+        existing = existing_parent(self.folder)
         if not existing.is_dir() or not os.access(existing, os.W_OK):
             raise TrainingError(f"Nothing can be written into {existing}: choose another folder for the run.")
         needed = 2 * sum(parameter.nbytes for parameter in self.training.model.parameters()) + _SPARE_BYTES
-        free = shutil.disk_usage(existing).free
+        free = free_bytes(existing)
         if free < needed:
             raise TrainingError(
                 f"{self.folder} has {free / 2**20:.0f} MiB free, and saving the run takes {needed / 2**20:.0f} MiB: "

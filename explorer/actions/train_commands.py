@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QCoreApplication
+
 from explorer.actions.command import Command
 from explorer.actions.desk import Desk
 from explorer.state.training_moves import open_run
@@ -28,6 +30,12 @@ def _open(desk: Desk) -> None:
     if snapshot is not None and snapshot.probe is not None:
         watched = settled(watched, snapshot.probe)
     desk.store.apply(open_run(watched))
+
+
+def _save_elsewhere(desk: Desk) -> None:
+    title = QCoreApplication.translate("Command", "A new folder for the trained model")
+    if folder := desk.window.ask_for_new_folder(title):
+        desk.trainer.save_again(folder)
 
 
 TRAIN_COMMANDS = (
@@ -80,8 +88,17 @@ TRAIN_COMMANDS = (
         title="Save again",
         menu="Train",
         group="result",
-        tooltip="Try once more to save a training that could not be saved.",
+        tooltip="Try once more to save a training that could not be saved, in the same folder.",
         run=lambda desk: desk.trainer.save_again(),
+        is_enabled=lambda desk: desk.trainer.can_save_again,
+    ),
+    Command(
+        key="train_save_elsewhere",
+        title="Save in another folder…",
+        menu="Train",
+        group="result",
+        tooltip="Save a training that could not be saved in a new folder, which may be on another disk.",
+        run=_save_elsewhere,
         is_enabled=lambda desk: desk.trainer.can_save_again,
     ),
     Command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -10,23 +9,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from core_model.disk import why_not_written
 from core_model.errors import CoreError
 
 FIGURE_FORMATS = ("svg", "pdf", "png")
 DATA_FORMATS = ("csv", "npz")
 FORMATS = FIGURE_FORMATS + DATA_FORMATS
-
-_REASONS = {
-    errno.ENOSPC: "the disk is full; free some space or choose another disk.",
-    errno.EDQUOT: "your disk quota is used up; free some space or choose another disk.",
-    errno.EACCES: "writing there is not allowed; choose another folder.",
-    errno.EPERM: "writing there is not allowed; choose another folder.",
-    errno.EROFS: "the disk is read-only; choose another folder.",
-    errno.ENOENT: "its folder does not exist; make it or choose another one.",
-    errno.ENOTDIR: "part of its path is a file, not a folder; choose another folder.",
-    errno.EISDIR: "a folder has that name; choose another name.",
-    errno.ENAMETOOLONG: "the name is too long; choose a shorter one.",
-}
 
 
 class ExportError(CoreError):
@@ -57,8 +45,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         part.replace(target)
     except OSError as error:
-        reason = _REASONS.get(error.errno or 0, f"{error.strerror or error}; choose another place.")
-        raise ExportError(f"Cannot write {path}: {reason}") from error
+        raise ExportError(f"Cannot write {path}: {why_not_written(error, path)}.") from error
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)

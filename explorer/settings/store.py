@@ -30,6 +30,11 @@ class SettingsStore:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
     def load(self) -> tuple[Settings, str | None]:
         """The settings, and a sentence for the person when the file was damaged or unreadable."""
         try:

@@ -52,10 +52,10 @@ class TrainingThread:
         self._log = TrainingLog(settings)
         self._work_on(lambda: self._train(settings, runs))
 
-    def save_again(self) -> None:
-        """Try to save once more what could not be saved."""
+    def save_again(self, folder: Path | None = None) -> None:
+        """Try to save once more what could not be saved, in its folder or in a new one."""
         assert self.can_save_again, "there is nothing to save"
-        self._work_on(self._save)
+        self._work_on(lambda: self._save(folder))
 
     def snapshot(self, seen: TrainingSnapshot | None) -> TrainingSnapshot | None:
         """The numbers so far; None when there is nothing newer than `seen`."""
@@ -84,7 +84,7 @@ class TrainingThread:
         try:
             work()
         except CoreError as error:
-            self._end(phase="failed", problem=str(error))
+            self._end(phase="failed", problem=f"{error}{self._way_out()}")
         except Exception as error:
             self._end(phase="failed", problem=f"{type(error).__name__}: {error}", details=traceback.format_exc())
 
@@ -112,10 +112,14 @@ class TrainingThread:
                 known = run.saved_step, run.training.n_threads
                 self._tell()
 
-    def _save(self) -> None:
+    def _save(self, folder: Path | None) -> None:
         assert self._run is not None
-        self._run.save()
-        self._end(phase="finished", problem="")
+        self._end(phase="finished", problem="", run=self._run.save(folder))
+
+    def _way_out(self) -> str:
+        """What can still be done for a run whose weights are not on disk."""
+        has_unsaved = self._run is not None and self._run.has_unsaved
+        return " What was learned is still here: see Train > Save again." if has_unsaved else ""
 
     def _end(self, **facts: Any) -> None:
         """Tell the end; only a run that could not be saved is kept, to be saved again."""

@@ -107,7 +107,9 @@ def test_a_cancelled_run_is_saved_too(run):
 
 def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path, full_disk):
     run = Run(SMALL, tmp_path / "run")
-    with pytest.raises(TrainingError, match=r"Step 6 could not be saved in .*run \(No space left on device\)"):
+    with pytest.raises(
+        TrainingError, match=r"Step 6 could not be saved in .*run: the disk is full \(\d+ MiB free\); free"
+    ):
         run_all(run)
     assert list(tmp_path.iterdir()) == []
     full_disk()
@@ -125,7 +127,7 @@ def test_a_failed_save_leaves_the_last_good_checkpoint(tmp_path, request):
     assert [next(events).step for _ in range(3)] == [1, 2, 3]
     before = (run.folder / "model.safetensors").read_bytes()
     request.getfixturevalue("full_disk")
-    with pytest.raises(TrainingError, match="step 2 is saved there"):
+    with pytest.raises(TrainingError, match=r"/run has step 2\)"):
         list(events)
     assert (run.folder / "model.safetensors").read_bytes() == before
 
@@ -135,6 +137,23 @@ def test_a_run_can_be_saved_elsewhere(run, tmp_path):
     assert run.save(tmp_path / "other") == tmp_path / "other"
     with open_checkpoint(tmp_path / "other") as checkpoint:
         assert checkpoint.info.refusal is None
+
+
+def test_a_failed_save_elsewhere_leaves_the_run_where_it_was(tmp_path, full_disk):
+    run = Run(SMALL, tmp_path / "run")
+    with pytest.raises(TrainingError):
+        run_all(run)
+    with pytest.raises(TrainingError, match=r"in .*other: the disk is full"):
+        run.save(tmp_path / "other")
+    assert run.folder == tmp_path / "run"
+
+
+def test_a_folder_in_use_is_not_taken_for_a_run_saved_elsewhere(run, tmp_path):
+    run_all(run)
+    (tmp_path / "model.safetensors").write_text("somebody's")
+    with pytest.raises(TrainingError, match="not empty: choose another folder"):
+        run.save(tmp_path)
+    assert (tmp_path / "model.safetensors").read_text() == "somebody's"
 
 
 def test_weights_that_are_not_finite_never_replace_good_ones(tmp_path):
@@ -195,7 +214,7 @@ def test_trainings_that_start_together_get_folders_of_their_own(tmp_path):
 def test_a_folder_for_runs_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("mine")
     with (
-        pytest.raises(TrainingError, match=r"file \(.*\): choose another folder"),
+        pytest.raises(TrainingError, match=r"file: .*; choose another folder"),
         claimed_run_folder(tmp_path / "file", "x"),
     ):
         pass

@@ -66,7 +66,7 @@ def test_help_imports_nothing_that_takes_time():
     ("arguments", "message"),
     [
         (("nonsense",), "argument verb: invalid choice: 'nonsense'"),
-        (("attention", "x"), "the following arguments are required: --text, --layer, --head, --out"),
+        (("attention", "x"), "the following arguments are required: --layer, --head, --out"),
         (
             ("attention", "x", "--text", "a", "--layer", "one", "--head", "0", "--out", "f.svg"),
             "invalid int value: 'one'",
@@ -122,7 +122,9 @@ def test_closed_streams_are_no_fault(decoder, streams):
 
 def test_output_that_nothing_can_take_is_said(decoder):
     done = shell(">/dev/full", "inspect", decoder)
-    said = "transformer-explorer: The output cannot be written: No space left on device.\n"
+    said = (
+        "transformer-explorer: The output cannot be written: its disk is full; free some space or send it elsewhere.\n"
+    )
     assert (done.returncode, done.stderr) == (2, said)
 
 

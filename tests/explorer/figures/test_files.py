@@ -46,10 +46,10 @@ def test_a_failure_on_the_way_leaves_the_old_file_and_nothing_else(tmp_path):
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (errno.ENOSPC, "the disk is full; free some space or choose another disk."),
+        (errno.EDQUOT, "your disk quota is used up; free some space or choose another disk."),
         (errno.EACCES, "writing there is not allowed; choose another folder."),
         (errno.EROFS, "the disk is read-only; choose another folder."),
-        (errno.EIO, f"{os.strerror(errno.EIO)}; choose another place."),
+        (errno.EBUSY, f"{os.strerror(errno.EBUSY)}; choose another place."),
     ],
 )
 def test_what_the_disk_refuses_is_one_sentence_and_leaves_nothing(tmp_path, code, reason):

@@ -109,10 +109,23 @@ def test_a_full_disk_is_told_and_saving_again_loses_nothing(thread, told, tmp_pa
         patch.setattr(native, "write_weights", refuse)
         thread.start(SMALL, tmp_path)
         facts = told.until("failed")
-    assert "No space left on device" in facts["problem"] and thread.can_save_again
+    assert "disk is full" in facts["problem"] and "Save again" in facts["problem"] and thread.can_save_again
     thread.save_again()
     facts = told.until("finished")
     assert (facts["saved_step"], facts["problem"]) == (5, "")
+
+
+def test_a_run_that_its_disk_refuses_can_be_saved_in_another_folder(thread, told, tmp_path, monkeypatch):
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "write_weights", refuse)
+        thread.start(SMALL, tmp_path / "full")
+        told.until("failed")
+    thread.save_again(tmp_path / "elsewhere")
+    assert told.until("finished")["run"] == tmp_path / "elsewhere"
+    assert (tmp_path / "elsewhere" / "model.safetensors").is_file()
 
 
 def test_a_training_that_failed_after_it_was_saved_is_not_to_be_saved_again(thread, told, tmp_path):

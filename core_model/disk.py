@@ -1,0 +1,38 @@
+"""Why a disk refuses what is to be written, in words of our own, with the next step."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+_REASONS = {
+    errno.EDQUOT: "your disk quota is used up; free some space or choose another disk",
+    errno.EACCES: "writing there is not allowed; choose another folder",
+    errno.EPERM: "writing there is not allowed; choose another folder",
+    errno.EROFS: "the disk is read-only; choose another folder",
+    errno.ENOENT: "its folder does not exist; make it or choose another one",
+    errno.ENOTDIR: "part of its path is a file, not a folder; choose another folder",
+    errno.EEXIST: "something of that name is there already; choose another folder",
+    errno.EISDIR: "a folder has that name; choose another name",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+    errno.EIO: "the disk reports an error of its own; check it or choose another disk",
+}
+
+
+def why_not_written(error: OSError, path: Path) -> str:
+    """The reason why `path` could not be written, and what to do: ends a sentence, without its full stop."""
+    if error.errno == errno.ENOSPC:
+        return f"the disk is full ({free_bytes(path) / 2**20:.0f} MiB free); free some space or choose another disk"
+    return _REASONS.get(error.errno or 0, f"{error.strerror or error}; choose another place")
+
+
+def free_bytes(path: Path) -> int:
+    """What the disk of `path`, or of the folder in which it would be made, has room for."""
+    return shutil.disk_usage(existing_parent(path)).free
+
+
+def existing_parent(path: Path) -> Path:
+    """The path itself, or the nearest folder above it that is there."""
+    return next(place for place in (path.absolute(), *path.absolute().parents) if os.path.exists(place))
