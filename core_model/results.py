@@ -133,7 +133,9 @@ class HeatmapView:
 
 @dataclass(frozen=True, kw_only=True)
 class CellFacts:
-    """One cell of one head's attention: its weight, and the score before the normaliser (None where masked).
+    """One cell of one head's attention: its weight, and the score before the normaliser.
+
+    There is no score where the cell is masked, or where an edit replaced the pattern of the head.
 
     `rank` counts from 1, the largest weight of the row. `row_entropy` is in nat.
     """
@@ -209,12 +211,13 @@ class PositionEncoding:
     `table` [positions, dimensions] is what absolute positions add to each dimension of the embeddings, or the cosines
     and sines rotary positions turn queries and keys by; None without either. `dimensions` names its columns. `bias`
     [H, n] is what relative positions add to a score at each of `distances` [n], key position minus query position;
-    None without. Disentangled positions have a `table` [n, dimensions]: the vector of each of `distances`.
+    None without; of a grid of patches, along one row. Disentangled positions have a `table` [n, dimensions]: the vector
+    of each of `distances`.
     """
 
     stack: str
     layer: int
-    kind: Literal["sinusoidal", "learned", "rotary", "alibi", "bucketed", "disentangled", "none"]
+    kind: Literal["sinusoidal", "learned", "rotary", "alibi", "bucketed", "grid", "disentangled", "none"]
     table: FloatArray | None = None
     dimensions: tuple[str, ...] = ()
     bias: FloatArray | None = None

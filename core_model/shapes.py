@@ -12,7 +12,6 @@ from typing import TypeAlias
 from core_model.config import (
     AttentionSpec,
     AudioEmbedding,
-    BucketedPositions,
     DisentangledPositions,
     FeedForwardSpec,
     HeadSpec,
@@ -23,6 +22,7 @@ from core_model.config import (
     QueryKeyNorm,
     ResidualSpec,
     StackConfig,
+    TablePositions,
     TokenEmbedding,
 )
 
@@ -119,7 +119,7 @@ def _attention(name: str, spec: AttentionSpec, d_model: int, d_context: int) -> 
             yield from _norm(f"{name}.{part}_norm", spec.query_key_norm.norm, *shape)
     if spec.sinks:
         yield f"{name}.sinks", (spec.n_heads,)
-    if isinstance(spec.position, BucketedPositions) and spec.position.from_layer is None:
+    if isinstance(spec.position, TablePositions) and spec.position.from_layer is None:
         yield f"{name}.position_bias.weight", (spec.position.n_buckets, spec.n_heads)
     if isinstance(spec.position, DisentangledPositions) and not spec.position.shared_maps:
         if spec.position.content_to_position:

@@ -10,11 +10,12 @@ import torch
 from core_model.config import (
     AbsolutePositions,
     AlibiPositions,
-    BucketedPositions,
     DisentangledPositions,
+    GridPositions,
     RotaryPositions,
     SinusoidalPositions,
     StackConfig,
+    TablePositions,
 )
 from core_model.nn.attention import Attention
 from core_model.nn.disentangled import distance_row
@@ -42,6 +43,15 @@ def position_encoding(model: Transformer, stack: str, layer: int, n_positions: i
         )
     if isinstance(relative, DisentangledPositions):
         return _disentangled(module, relative, layer, n_positions)
+    if isinstance(relative, GridPositions):
+        n_columns = relative.grid[1]
+        return PositionEncoding(
+            stack=stack,
+            layer=layer,
+            kind="grid",
+            bias=_row_biases(relative, _table(module, relative, layer)),
+            distances=torch.arange(1 - n_columns, n_columns).numpy(),
+        )
     if relative is not None:
         is_causal = module.config.layers[layer].attention.mask.causal
         distance_n = torch.arange(1 - n_positions, 1 if is_causal else n_positions)
@@ -98,17 +108,27 @@ def _rotations(spec: RotaryPositions, n_positions: int) -> FloatArray:
     return _array(rotate(x_BHND, spec, torch.arange(n_positions), n_positions)[0, 0])
 
 
-def _biases(stack: Stack, spec: AlibiPositions | BucketedPositions, layer: int, distance_n: torch.Tensor) -> FloatArray:
+def _biases(stack: Stack, spec: AlibiPositions | TablePositions, layer: int, distance_n: torch.Tensor) -> FloatArray:
     """What every head's scores gain [H, n] at each distance."""
-    attention = stack.layer(layer).attention
-    assert isinstance(attention, Attention)
     if isinstance(spec, AlibiPositions):
-        weights = alibi_slopes(spec, attention.spec.n_heads)
+        weights = alibi_slopes(spec, stack.config.layers[layer].attention.n_heads)
     else:
-        owner = stack.layer(layer if spec.from_layer is None else spec.from_layer).attention
-        assert isinstance(owner, Attention) and owner.position_bias is not None
-        weights = owner.position_bias.weight.float().cpu()
+        weights = _table(stack, spec, layer)
     return _array(score_bias(spec, weights, torch.zeros(1, dtype=torch.long), distance_n)[:, 0])
+
+
+def _row_biases(spec: GridPositions, table: torch.Tensor) -> FloatArray:
+    """What every head's scores gain [H, n] at each step along a row of patches, first those back, then those on."""
+    n_columns = spec.grid[1]
+    from_ends = score_bias(spec, table, torch.tensor([n_columns, 1]), torch.arange(1, n_columns + 1))
+    return _array(torch.cat((from_ends[:, 0], from_ends[:, 1, 1:]), dim=-1))
+
+
+def _table(stack: Stack, spec: TablePositions, layer: int) -> torch.Tensor:
+    """The table of biases [buckets, H] that a layer reads."""
+    owner = stack.layer(layer if spec.from_layer is None else spec.from_layer).attention
+    assert isinstance(owner, Attention) and owner.position_bias is not None
+    return owner.position_bias.weight.float().cpu()
 
 
 def _sinusoidal_names(spec: AbsolutePositions, config: StackConfig) -> tuple[str, ...]:

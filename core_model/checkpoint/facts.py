@@ -11,6 +11,7 @@ from core_model.config import (
     AlibiPositions,
     BucketedPositions,
     DisentangledPositions,
+    GridPositions,
     HeadSpec,
     LearnedPositions,
     ModelConfig,
@@ -43,6 +44,7 @@ _POSITION_NAMES = {
     RotaryPositions: "rotary",
     AlibiPositions: "ALiBi",
     BucketedPositions: "relative, in buckets",
+    GridPositions: "relative, by rows and columns",
     DisentangledPositions: "relative, disentangled from content",
 }
 _TASK_NAMES = {
@@ -53,6 +55,7 @@ _TASK_NAMES = {
     "token_classes": "token classification",
     "answer_span": "question answering",
     "image_classes": "image classification",
+    "image_tokens": "masked image modelling",
 }
 
 

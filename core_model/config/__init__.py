@@ -25,12 +25,14 @@ from core_model.config.positions import (
     BucketedPositions,
     DisentangledPositions,
     DistanceTable,
+    GridPositions,
     LearnedPositions,
     PositionSpec,
     RelativePositions,
     RotaryPositions,
     RotaryScaling,
     SinusoidalPositions,
+    TablePositions,
 )
 from core_model.config.stack import ConvolutionSpec, StackConfig
 
@@ -47,6 +49,7 @@ __all__ = [
     "EmbeddingSpec",
     "ExpertsSpec",
     "FeedForwardSpec",
+    "GridPositions",
     "HeadSpec",
     "HeadTransform",
     "LayerSpec",
@@ -65,6 +68,7 @@ __all__ = [
     "SinusoidalPositions",
     "SpecialTokens",
     "StackConfig",
+    "TablePositions",
     "TokenEmbedding",
     "VectorEmbedding",
     "ZeroedTokens",

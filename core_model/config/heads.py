@@ -10,7 +10,9 @@ from core_model.config.layers import Activation
 from core_model.config.norms import NormSpec
 from core_model.errors import ConfigError
 
-Pooling: TypeAlias = Literal["each", "first", "last", "mean", "first_two", "mean_patches", "first_and_mean_patches"]
+Pooling: TypeAlias = Literal[
+    "each", "first", "last", "mean", "first_two", "mean_patches", "patches", "first_and_mean_patches"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +29,11 @@ class HeadTransform:
 class HeadSpec:
     """What turns the last hidden states into logits: `pooling` picks the positions, then transform, then a linear map.
 
-    "first_two" (DeiT's two class tokens) and "first_and_mean_patches" (DINOv2) put two vectors side by side. `norm` is
-    of what was picked. `tied` uses the token embedding as the linear map's weight. `scale` multiplies and `soft_cap`
-    bounds the logits. The one output of "replaced_tokens" (ELECTRA's discriminator) is a logit a position, [N] and not
-    [N, 1].
+    "patches" are the positions that are patches of an image. "first_two" (DeiT's two class tokens) and
+    "first_and_mean_patches" (DINOv2) put two vectors side by side. `norm` is of what was picked. `tied` uses the token
+    embedding as the linear map's weight. `scale` multiplies and `soft_cap` bounds the logits. The one output of
+    "replaced_tokens" (ELECTRA's discriminator) is a logit a position, [N] and not [N, 1]; those of "image_tokens" are
+    codes of patches, which BEiT learns to guess where they are masked.
     """
 
     n_outputs: int
@@ -42,6 +45,7 @@ class HeadSpec:
         "token_classes",
         "answer_span",
         "image_classes",
+        "image_tokens",
     ]
     pooling: Pooling = "each"
     tied: bool = False

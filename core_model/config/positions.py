@@ -146,6 +146,29 @@ class BucketedPositions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GridPositions:
+    """A learned score bias for each step of rows and columns between two patches (BEiT, Bao et al. 2022).
+
+    `grid` is how many rows and columns of patches there are, read row by row behind one class token. Where the class
+    token is the query, the key, or both, one of three further biases takes its place. `from_layer` is as in
+    BucketedPositions.
+    """
+
+    grid: tuple[int, int]
+    from_layer: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.grid) != 2 or any(type(side) is not int or side < 1 for side in self.grid):
+            raise ConfigError(f"grid is {self.grid}: it must be two whole numbers of at least 1, rows and columns")
+
+    @property
+    def n_buckets(self) -> int:
+        """Number of biases a head has: one a step, and three for the class token."""
+        n_rows, n_columns = self.grid
+        return (2 * n_rows - 1) * (2 * n_columns - 1) + 3
+
+
+@dataclass(frozen=True, kw_only=True)
 class DisentangledPositions:
     """Scores that content and distance give each other, beside content's own (DeBERTa, He et al. 2021, eq. 4).
 
@@ -172,7 +195,11 @@ class DisentangledPositions:
 AbsolutePositions: TypeAlias = SinusoidalPositions | LearnedPositions
 
 
-RelativePositions: TypeAlias = RotaryPositions | AlibiPositions | BucketedPositions | DisentangledPositions
+TablePositions: TypeAlias = BucketedPositions | GridPositions
+"""Score biases from a table [n_buckets, heads] that layers may share."""
+
+
+RelativePositions: TypeAlias = RotaryPositions | AlibiPositions | TablePositions | DisentangledPositions
 
 
 PositionSpec: TypeAlias = AbsolutePositions | RelativePositions

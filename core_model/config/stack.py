@@ -10,10 +10,11 @@ from core_model.config.layers import Activation, LayerSpec
 from core_model.config.norms import NormSpec
 from core_model.config.positions import (
     AbsolutePositions,
-    BucketedPositions,
     DisentangledPositions,
     DistanceTable,
+    GridPositions,
     LearnedPositions,
+    TablePositions,
 )
 from core_model.errors import ConfigError
 
@@ -61,6 +62,7 @@ class StackConfig:
         self._check_shared_weights()
         self._check_shared_tables()
         self._check_distances()
+        self._check_grids()
         patches, n_rows = self.embedding, self.max_length
         if isinstance(patches, PatchEmbedding) and n_rows is not None and n_rows != patches.n_positions:
             raise ConfigError(
@@ -83,7 +85,7 @@ class StackConfig:
     def _check_shared_tables(self) -> None:
         positions = [layer.attention.position for layer in self.layers]
         for index, position in enumerate(positions):
-            if not isinstance(position, BucketedPositions) or position.from_layer is None:
+            if not isinstance(position, TablePositions) or position.from_layer is None:
                 continue
             owners = [i for i, other in enumerate(positions) if other == replace(position, from_layer=None)]
             if position.from_layer not in owners:
@@ -102,6 +104,19 @@ class StackConfig:
             )
         if self.convolution is not None and self.d_model % self.convolution.n_groups:
             raise ConfigError(f"n_groups is {self.convolution.n_groups}: it must divide d_model, {self.d_model}")
+
+    def _check_grids(self) -> None:
+        patches = self.embedding
+        for position in {layer.attention.position for layer in self.layers}:
+            if not isinstance(position, GridPositions):
+                continue
+            if not isinstance(patches, PatchEmbedding):
+                raise ConfigError(f"position.grid is {position.grid}: steps between patches need an image to read")
+            if position.grid != patches.grid or (patches.n_class_tokens, patches.n_registers) != (1, 0):
+                raise ConfigError(
+                    f"position.grid is {position.grid}: the image has {patches.grid} patches, behind "
+                    f"{patches.n_class_tokens + patches.n_registers} tokens, and it must be the same grid behind one"
+                )
 
     @property
     def n_layers(self) -> int:

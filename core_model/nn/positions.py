@@ -9,7 +9,15 @@ import math
 
 import torch
 
-from core_model.config import AlibiPositions, BucketedPositions, RotaryPositions, RotaryScaling, SinusoidalPositions
+from core_model.config import (
+    AlibiPositions,
+    BucketedPositions,
+    GridPositions,
+    RotaryPositions,
+    RotaryScaling,
+    SinusoidalPositions,
+    TablePositions,
+)
 
 
 def sinusoidal_table(spec: SinusoidalPositions, position_N: torch.Tensor, d_model: int) -> torch.Tensor:
@@ -126,13 +134,29 @@ def relative_bucket(spec: BucketedPositions, distance: torch.Tensor) -> torch.Te
     return bucket + torch.where(distance < n_exact, distance, far)
 
 
+def grid_bucket(spec: GridPositions, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """BEiT's bucket of a query and a key at these positions, which broadcast: 0 is the class token, then patches.
+
+    The steps from key to query, (row, column), are counted row by row from (1 - rows, 1 - columns); the last three
+    buckets are for a class token that is the query, the key, or both.
+    """
+    n_rows, n_columns = spec.grid
+    row = (query - 1) // n_columns - (key - 1) // n_columns + n_rows - 1
+    column = (query - 1) % n_columns - (key - 1) % n_columns + n_columns - 1
+    bucket = row * (2 * n_columns - 1) + column
+    of_class = torch.where(key > 0, spec.n_buckets - 3, spec.n_buckets - 1)
+    return torch.where(query > 0, torch.where(key > 0, bucket, spec.n_buckets - 2), of_class)
+
+
 def score_bias(
-    spec: AlibiPositions | BucketedPositions, weights: torch.Tensor, query_N: torch.Tensor, key_M: torch.Tensor
+    spec: AlibiPositions | TablePositions, weights: torch.Tensor, query_N: torch.Tensor, key_M: torch.Tensor
 ) -> torch.Tensor:
-    """What relative position adds to scores [H, N, M]; weights are ALiBi's slopes [H] or T5's table [buckets, H]."""
+    """What relative position adds to scores [H, N, M]; weights are ALiBi's slopes [H] or a table [buckets, H]."""
     if isinstance(spec, AlibiPositions) and spec.rounded:
         query_HN, key_HM = ((weights.bfloat16()[:, None] * position).float() for position in (query_N, key_M))
         return (key_HM[:, None, :] - query_HN[:, :, None]) * spec.scale
+    if isinstance(spec, GridPositions):
+        return weights[grid_bucket(spec, query_N[:, None], key_M[None, :])].permute(2, 0, 1)
     distance_NM = key_M[None, :] - query_N[:, None]
     if isinstance(spec, AlibiPositions):
         return -weights[:, None, None] * spec.scale * distance_NM.abs()

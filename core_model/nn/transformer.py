@@ -13,7 +13,6 @@ from torch import nn
 from torch.nn import functional
 
 from core_model.config import (
-    BucketedPositions,
     HeadSpec,
     LearnedPositions,
     ModelConfig,
@@ -21,6 +20,7 @@ from core_model.config import (
     Pooling,
     SinusoidalPositions,
     StackConfig,
+    TablePositions,
     ZeroedTokens,
 )
 from core_model.errors import TraceError
@@ -28,7 +28,7 @@ from core_model.nn.attention import Attention
 from core_model.nn.blocks import Layer, Pass
 from core_model.nn.cache import KeyValueCache
 from core_model.nn.convolution import NeighbourConvolution
-from core_model.nn.embeddings import Tokens, make_embedding
+from core_model.nn.embeddings import Patches, Tokens, make_embedding
 from core_model.nn.feedforward import ACTIVATIONS
 from core_model.nn.norms import make_norm
 from core_model.nn.positions import sinusoidal_table
@@ -85,7 +85,11 @@ class Stack(nn.Module):
         """Hidden states [B, N, C] of what the embedding reads: token vectors, vectors, pixels or audio features."""
         start = 0 if shared.cache is None else shared.cache.length(f"{self.name}.self", 0)
         x_BNE = self.embedding.vectors(given)
-        x_BNC = self.embedding(x_BNE, self.positions(start, x_BNE.shape[1], x_BNE), type_ids_BN)
+        if isinstance(self.embedding, Patches) and self.position is not None:
+            position_NE = self.embedding.positions(self.position.weight, (given.shape[-2], given.shape[-1]))
+        else:
+            position_NE = self.positions(start, x_BNE.shape[1], x_BNE)
+        x_BNC = self.embedding(x_BNE, position_NE, type_ids_BN)
         tap = shared.tap
         if tap is not None:
             x_BNC = tap.activation(f"{self.name}.embedding", x_BNC)
@@ -105,9 +109,9 @@ class Stack(nn.Module):
         return self.distance.weight if self.distance_norm is None else self.distance_norm(self.distance.weight)
 
     def _bias_table(self, index: int) -> torch.Tensor | None:
-        """T5's table of another layer, where this layer uses one."""
+        """The table of biases of another layer, where this layer uses one."""
         position = self.config.layers[index].attention.position
-        if not isinstance(position, BucketedPositions) or position.from_layer is None:
+        if not isinstance(position, TablePositions) or position.from_layer is None:
             return None
         owner = self.layer(position.from_layer).attention
         assert isinstance(owner, Attention) and owner.position_bias is not None
@@ -166,7 +170,8 @@ class _TiedOutput(nn.Module):
 
 
 def pool(x_BNC: torch.Tensor, pooling: Pooling, n_before_patches: int = 0) -> torch.Tensor:
-    """The positions a head reads: all [B, N, C], or one vector an example [B, C], or two side by side [B, 2C]."""
+    """The positions a head reads: all or the patches [B, N, C], or one vector an example [B, C], or two side by side
+    [B, 2C]."""
     if pooling == "first":
         return x_BNC[:, 0]
     if pooling == "last":
@@ -177,6 +182,8 @@ def pool(x_BNC: torch.Tensor, pooling: Pooling, n_before_patches: int = 0) -> to
         return x_BNC.mean(1)
     if pooling == "each":
         return x_BNC
+    if pooling == "patches":
+        return x_BNC[:, n_before_patches:]
     mean_BC = x_BNC[:, n_before_patches:].mean(1)
     return mean_BC if pooling == "mean_patches" else torch.cat((x_BNC[:, 0], mean_BC), dim=-1)
 

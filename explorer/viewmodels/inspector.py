@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from core_model.config import AlibiPositions, AttentionSpec, BucketedPositions, DisentangledPositions, RotaryPositions
+from core_model.config import (
+    AlibiPositions,
+    AttentionSpec,
+    BucketedPositions,
+    DisentangledPositions,
+    GridPositions,
+    RotaryPositions,
+)
 from core_model.results import CellFacts
 from explorer.state.answers import InspectorAnswer
 from explorer.state.app_state import AppState
@@ -77,6 +84,8 @@ def _positions(attention: AttentionSpec) -> str:
             return "ALiBi, a penalty for distance"
         case BucketedPositions() as buckets:
             return f"{buckets.n_buckets} distance buckets"
+        case GridPositions(grid=(rows, columns)):
+            return f"a bias for each step between {rows} x {columns} patches"
         case DisentangledPositions() as disentangled:
             return f"disentangled, distances up to {disentangled.max_distance or disentangled.span}"
         case None:

@@ -24,6 +24,10 @@ _KINDS: Final = {
     "rotary": ("Rotary positions", "Queries and keys are turned, pair by pair: the cosine and sine of each angle."),
     "alibi": ("ALiBi", "A penalty on scores that grows in a straight line with distance, one slope a head."),
     "bucketed": ("Relative position bias", "A trained bonus on scores for each range of distances, one a head."),
+    "grid": (
+        "Relative position bias in two dimensions",
+        "A trained bonus on scores for each step of rows and columns between patches, one a head; here along a row.",
+    ),
     "disentangled": (
         "Disentangled positions",
         "A trained vector for each distance: in every head, queries meet its key and keys meet its query.",
@@ -52,7 +56,11 @@ def positions_look(state: AppState) -> object:
 def positions_picture(encoding: PositionEncoding, state: AppState) -> PositionsPicture:
     """The encoding as the model computes it, with the curves that the state asks for."""
     title, explanation = _KINDS[encoding.kind]
-    where = f"{encoding.stack}, layer {encoding.layer}" if encoding.kind in ("alibi", "bucketed") else encoding.stack
+    where = (
+        f"{encoding.stack}, layer {encoding.layer}"
+        if encoding.kind in ("alibi", "bucketed", "grid")
+        else encoding.stack
+    )
     title = f"{title}, {where}"
     if encoding.bias is not None and encoding.distances is not None:
         return _bias_picture(encoding.bias, encoding.distances, title, explanation)

@@ -18,14 +18,16 @@ from core_model.config import (
     AttentionSpec,
     BucketedPositions,
     DisentangledPositions,
+    GridPositions,
     MaskSpec,
     NormSpec,
     QueryKeyNorm,
     RelativePositions,
     RotaryPositions,
 )
-from core_model.nn.attention import Attention, HeadInputs
+from core_model.nn.attention import Attention
 from core_model.nn.cache import KeyValueCache
+from core_model.nn.scores import HeadInputs
 from core_model.trace.tap import CollectingTap
 from core_model.trace.trace import Trace
 from tests.core_model.dense import Dense, dense_attention
@@ -142,7 +144,7 @@ def fill(module: torch.nn.Module, seed: int, gain: float = 1.5) -> None:
 @st.composite
 def relative_positions(draw: st.DrawFn, head_size: int) -> RelativePositions | None:
     """A relative position of any kind that fits the head."""
-    kind = draw(st.sampled_from(["none", "rotary", "alibi", "buckets", "disentangled"]))
+    kind = draw(st.sampled_from(["none", "rotary", "alibi", "buckets", "grid", "disentangled"]))
     if kind == "rotary" and head_size >= 2:
         return RotaryPositions(
             n_rotated=2 * draw(st.integers(1, head_size // 2)),
@@ -157,6 +159,8 @@ def relative_positions(draw: st.DrawFn, head_size: int) -> RelativePositions | N
             max_distance=draw(st.integers(9, 40)),
             bidirectional=draw(st.booleans()),
         )
+    if kind == "grid":
+        return GridPositions(grid=draw(st.sampled_from([(4, 5), (10, 2), (1, 19)])))
     if kind == "disentangled":
         return DisentangledPositions(
             span=draw(st.integers(2, 8)),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from transformers.models.beit.modeling_beit import BeitRelativePositionBias
 from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 from transformers.models.t5.modeling_t5 import T5Attention
 
@@ -20,6 +21,7 @@ from core_model.config import (
     AttentionSpec,
     BucketedPositions,
     DisentangledPositions,
+    GridPositions,
     MaskSpec,
     NormSpec,
     RotaryPositions,
@@ -165,6 +167,9 @@ def _bias(spec: AttentionSpec, weights: dict[str, torch.Tensor], queries: range,
             max_distance=spec.position.max_distance,
         )
         return weights["position_bias.weight"][bucket_NM].permute(2, 0, 1)
+    if isinstance(spec.position, GridPositions):
+        bucket_NM = BeitRelativePositionBias.generate_relative_position_index(spec.position.grid)
+        return weights["position_bias.weight"][bucket_NM][queries.start : queries.stop, : len(keys)].permute(2, 0, 1)
     return torch.zeros(1, dtype=torch.float64)
 
 

@@ -13,6 +13,7 @@ from core_model.config import (
     BucketedPositions,
     ExpertsSpec,
     FeedForwardSpec,
+    GridPositions,
     HeadSpec,
     HeadTransform,
     LayerSpec,
@@ -46,6 +47,8 @@ STACK = StackConfig(d_model=16, embedding=EMBEDDING, layers=(LAYER, LAYER))
 READER = replace(STACK, layers=(CROSSING, LAYER))
 TIED = HeadSpec(n_outputs=10, task="language_model", tied=True)
 BUCKETS = replace(LAYER, attention=multi_head(16, 4, position=BucketedPositions()))
+REGISTERED = PatchEmbedding(image_size=(4, 6), patch_size=(2, 2), n_registers=1)
+STEPPING = replace(LAYER, attention=multi_head(16, 4, position=GridPositions(grid=(2, 3))))
 LONGROPE = RotaryScaling(kind="longrope", original_length=8, short_factors=(1.0, 2.0), long_factors=(1.0, 2.0))
 
 
@@ -95,6 +98,7 @@ def borrowing(**changes) -> LayerSpec:
         ),
         (NormSpec, {"eps": 1e39}, "eps is 1e\\+39: .* at most 3.4e\\+38"),
         (AlibiPositions, {"max_bias": 0}, "max_bias is 0"),
+        (GridPositions, {"grid": (0, 3)}, "grid is .0, 3.: .* at least 1"),
         (BucketedPositions, {"n_buckets": 3}, "n_buckets is 3: .* at least 4"),
         (BucketedPositions, {"n_buckets": 1, "bidirectional": False}, "n_buckets is 1: .* at least 2"),
         (BucketedPositions, {"max_distance": 8}, "max_distance is 8: .* at least 9"),
@@ -158,6 +162,12 @@ def test_a_value_outside_its_limits_is_named_with_them(make, given, message):
         (STACK, {"weights_of": (1, 1)}, r"weights_of is \(1, 1\): .* itself or an earlier one"),
         (STACK, {"layers": (LAYER,) * 3, "weights_of": (0, 0, 1)}, r"weights_of is \(0, 0, 1\): .* weights of its own"),
         (STACK, {"layers": (LAYER, CROSSING), "weights_of": (0, 0)}, r"weights_of\[1\] is 0: layers 1 and 0 .* same"),
+        (STACK, {"layers": (STEPPING,)}, r"position.grid is \(2, 3\): .* need an image"),
+        (
+            replace(STACK, embedding=REGISTERED),
+            {"layers": (STEPPING,)},
+            r"position.grid is \(2, 3\): the image has \(2, 3\) patches, behind 2 tokens",
+        ),
         (STACK, {"layers": (LAYER, borrowing())}, r"from_layer of layer 1 is 0: .* one of \[\]"),
         (STACK, {"layers": (BUCKETS, borrowing(n_buckets=8))}, r"from_layer of layer 1 is 0: .* the same buckets"),
         (ModelConfig(encoder=STACK), {"encoder": None}, "neither an encoder nor a decoder"),
@@ -237,7 +247,7 @@ def test_shared_layers_name_whose_weights_they_use():
 def test_positions_of_patches_are_as_many_as_class_tokens_and_patches_of_one_image():
     patches = PatchEmbedding(image_size=(4, 9), patch_size=(2, 3), n_registers=3)
     seeing = replace(STACK, embedding=patches, position=LearnedPositions(max_length=7))
-    assert patches.n_tokens == 10
+    assert patches.n_tokens(patches.image_size) == 10
     with pytest.raises(ConfigError, match=r"position\.max_length is 8: .* one image take 7"):
         replace(seeing, position=LearnedPositions(max_length=8))
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from core_model.checkpoint.families import (
     albert,
     bart,
+    beit,
     bert,
     bloom,
     clip,
@@ -122,6 +123,8 @@ FAMILIES: tuple[Family, ...] = (
     deberta.FAMILY,
     deberta_v2.FAMILY,
     deit.FAMILY,  # what has more than another comes before it
+    beit.FAMILY,
+    beit.DATA2VEC,
     dinov2.REGISTERS,
     dinov2.FAMILY,
     vit.FAMILY,

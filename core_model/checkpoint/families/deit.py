@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from core_model.checkpoint.families import vision
+from core_model.checkpoint.families import vision, vit
 from core_model.checkpoint.families.conversion import Averaged, Rows
 from core_model.checkpoint.families.family import Family, Foreign, Row, Weights
-from core_model.checkpoint.families.fields import Count
-from core_model.config import HeadSpec, LearnedPositions, ModelConfig, StackConfig
+from core_model.config import HeadSpec, ModelConfig
 
 _TEACHER = "DeiTForImageClassificationWithTeacher"
 _TWO_HEADS = ("cls_classifier", "distillation_classifier")
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeitKeys(vision.VisionKeys):
-    """DeiT's own keys beside those all have."""
-
-    intermediate_size: Count
-    qkv_bias: bool = True
+def _read(keys: vit.VitKeys, weights: Weights) -> ModelConfig:
+    return ModelConfig(encoder=keys.encoder(n_class_tokens=2), head=_head(keys, weights))
 
 
-def _read(keys: DeitKeys, weights: Weights) -> ModelConfig:
-    patches = vision.patches(keys, n_class_tokens=2)
-    layer = vision.layer(keys, vision.feed_forward(keys, keys.intermediate_size), bias=keys.qkv_bias)
-    encoder = StackConfig(
-        d_model=keys.hidden_size,
-        embedding=patches,
-        position=LearnedPositions(max_length=patches.n_positions),
-        layers=(layer,) * keys.num_hidden_layers,
-        final_norm=keys.norm,
-    )
-    return ModelConfig(encoder=encoder, head=_head(keys, weights))
-
-
-def _head(keys: DeitKeys, weights: Weights) -> HeadSpec | None:
+def _head(keys: vit.VitKeys, weights: Weights) -> HeadSpec | None:
     """One classifier, or the mean of one for each class token."""
     if weights.architecture == _TEACHER or (weights.architecture is None and f"{_TWO_HEADS[1]}.weight" in weights):
         head = vision.classifier(FAMILY, keys, replace(weights, architecture=_TEACHER), name=_TWO_HEADS[0])
@@ -46,14 +27,9 @@ def _head(keys: DeitKeys, weights: Weights) -> HeadSpec | None:
 
 
 def _write(config: ModelConfig) -> Foreign:
-    first, head = config.output_stack.layers[0], config.head
-    keys = DeitKeys(
-        **vision.common_keys(config),
-        intermediate_size=first.feed_forward.d_hidden,
-        qkv_bias=first.attention.query_bias,
-    )
-    written = vision.foreign(FAMILY, keys, config)
-    return replace(written, architecture=_TEACHER) if head and head.pooling == "first_two" else written
+    written = vit.write(FAMILY, config)
+    of_both = config.head is not None and config.head.pooling == "first_two"
+    return replace(written, architecture=_TEACHER) if of_both else written
 
 
 def _rows(config: ModelConfig) -> tuple[Row, ...]:
@@ -70,14 +46,6 @@ def _rows(config: ModelConfig) -> tuple[Row, ...]:
     return *rows, norm, classifier
 
 
-def _sizes(weights: Weights) -> Mapping[str, object]:
-    return {
-        **vision.sizes(weights, n_before_patches=2),
-        "intermediate_size": weights.size("encoder.layer.0.intermediate.dense.weight", 0),
-        "qkv_bias": "encoder.layer.0.attention.attention.query.bias" in weights,
-    }
-
-
 FAMILY = Family(
     key="deit",
     label="DeiT",
@@ -88,10 +56,10 @@ FAMILY = Family(
         _TEACHER: "image_classes",
         "DeiTForMaskedImageModeling": None,
     },
-    keys=DeitKeys,
+    keys=vit.VitKeys,
     read=_read,
     write=_write,
-    sizes=_sizes,
+    sizes=lambda weights: vit.sizes(weights, n_class_tokens=2),
     places={**vision.PLACES, "d_hidden": "intermediate_size"},
     names=vision.name_table(
         _rows,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from core_model.checkpoint.families import vision
 from core_model.checkpoint.families.family import Family, Foreign, Row, Weights, row
 from core_model.checkpoint.families.fields import CountOrNone, Positive
-from core_model.config import FeedForwardSpec, LearnedPositions, ModelConfig, StackConfig
+from core_model.config import FeedForwardSpec, ModelConfig
 from core_model.errors import ConfigError
 
 
@@ -43,15 +43,8 @@ def _read_as(family: Family, keys: Dinov2Keys, weights: Weights) -> ModelConfig:
     if keys.use_swiglu_ffn:
         feed_forward = FeedForwardSpec(d_hidden=keys.d_hidden, activation="silu", gated=True)
     layer = vision.layer(keys, feed_forward, bias=keys.qkv_bias, learned_scale=True)
-    encoder = StackConfig(
-        d_model=keys.hidden_size,
-        embedding=patches,
-        position=LearnedPositions(max_length=patches.n_positions),
-        layers=(layer,) * keys.num_hidden_layers,
-        final_norm=keys.norm,
-    )
     head = vision.classifier(family, keys, weights, pooling="first_and_mean_patches")
-    return ModelConfig(encoder=encoder, head=head)
+    return ModelConfig(encoder=vision.encoder(keys, patches, layer), head=head)
 
 
 def _write_as(family: Family, config: ModelConfig) -> Foreign:

@@ -22,11 +22,13 @@ from core_model.config import (
     FeedForwardSpec,
     HeadSpec,
     LayerSpec,
+    LearnedPositions,
     ModelConfig,
     NormSpec,
     PatchEmbedding,
     Pooling,
     ResidualSpec,
+    StackConfig,
     multi_head,
 )
 from core_model.errors import ConfigError
@@ -39,6 +41,7 @@ PLACES = {
     "eps": "layer_norm_eps",
 }
 PATCHES = "embeddings.patch_embeddings.projection.weight"
+FIRST_MAP = "encoder.layer.0.intermediate.dense.weight"
 QUERY = r"(\w+\.)?encoder\.layer\.0\.attention\.attention\.query\.weight"
 """A pattern of a name that tells, with another, the family of a file without a config."""
 
@@ -100,6 +103,17 @@ def layer(keys: VisionKeys, feed_forward: FeedForwardSpec, *, bias: bool = True,
     )
     return LayerSpec(
         attention=attention, attention_residual=spec, feed_forward=feed_forward, feed_forward_residual=spec
+    )
+
+
+def encoder(keys: VisionKeys, patches: PatchEmbedding, layer: LayerSpec) -> StackConfig:
+    """As many of these layers as the keys say, over patches with learned positions, and a norm at the end."""
+    return StackConfig(
+        d_model=keys.hidden_size,
+        embedding=patches,
+        position=LearnedPositions(max_length=patches.n_positions),
+        layers=(layer,) * keys.num_hidden_layers,
+        final_norm=keys.norm,
     )
 
 

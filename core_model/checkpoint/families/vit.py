@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core_model.checkpoint.families import vision
 from core_model.checkpoint.families.family import Family, Foreign, Row, Weights
 from core_model.checkpoint.families.fields import Count
-from core_model.config import LearnedPositions, ModelConfig, StackConfig
+from core_model.config import ModelConfig, StackConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,28 +18,26 @@ class VitKeys(vision.VisionKeys):
     intermediate_size: Count
     qkv_bias: bool = True
 
+    def encoder(self, n_class_tokens: int = 1) -> StackConfig:
+        """The stack they describe."""
+        feed_forward = vision.feed_forward(self, self.intermediate_size)
+        patches = vision.patches(self, n_class_tokens=n_class_tokens)
+        return vision.encoder(self, patches, vision.layer(self, feed_forward, bias=self.qkv_bias))
+
 
 def _read(keys: VitKeys, weights: Weights) -> ModelConfig:
-    patches = vision.patches(keys)
-    layer = vision.layer(keys, vision.feed_forward(keys, keys.intermediate_size), bias=keys.qkv_bias)
-    encoder = StackConfig(
-        d_model=keys.hidden_size,
-        embedding=patches,
-        position=LearnedPositions(max_length=patches.n_positions),
-        layers=(layer,) * keys.num_hidden_layers,
-        final_norm=keys.norm,
-    )
-    return ModelConfig(encoder=encoder, head=vision.classifier(FAMILY, keys, weights))
+    return ModelConfig(encoder=keys.encoder(), head=vision.classifier(FAMILY, keys, weights))
 
 
-def _write(config: ModelConfig) -> Foreign:
+def write(family: Family, config: ModelConfig) -> Foreign:
+    """The keys of a config, and the class of the family's that has its head."""
     first = config.output_stack.layers[0]
     keys = VitKeys(
         **vision.common_keys(config),
         intermediate_size=first.feed_forward.d_hidden,
         qkv_bias=first.attention.query_bias,
     )
-    return vision.foreign(FAMILY, keys, config)
+    return vision.foreign(family, keys, config)
 
 
 def _rows(config: ModelConfig) -> tuple[Row, ...]:
@@ -51,10 +49,11 @@ def _rows(config: ModelConfig) -> tuple[Row, ...]:
     )
 
 
-def _sizes(weights: Weights) -> Mapping[str, object]:
+def sizes(weights: Weights, n_class_tokens: int = 1) -> Mapping[str, object]:
+    """What the shapes of a file tell."""
     return {
-        **vision.sizes(weights),
-        "intermediate_size": weights.size("encoder.layer.0.intermediate.dense.weight", 0),
+        **vision.sizes(weights, n_class_tokens),
+        "intermediate_size": weights.size(vision.FIRST_MAP, 0),
         "qkv_bias": "encoder.layer.0.attention.attention.query.bias" in weights,
     }
 
@@ -70,8 +69,8 @@ FAMILY = Family(
     },
     keys=VitKeys,
     read=_read,
-    write=_write,
-    sizes=_sizes,
+    write=lambda config: write(FAMILY, config),
+    sizes=sizes,
     places={**vision.PLACES, "d_hidden": "intermediate_size"},
     names=vision.name_table(_rows, "vit", r"decoder\.0\..*"),
     markers=(r"(vit\.)?embeddings\.cls_token", vision.QUERY, r"(vit\.)?encoder\.layer\.0\.intermediate\.dense\.weight"),

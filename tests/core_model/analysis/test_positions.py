@@ -15,11 +15,13 @@ from core_model.config import (
     DisentangledPositions,
     DistanceTable,
     FeedForwardSpec,
+    GridPositions,
     LayerSpec,
     LearnedPositions,
     MaskSpec,
     ModelConfig,
     NormSpec,
+    PatchEmbedding,
     ResidualSpec,
     RotaryPositions,
     SinusoidalPositions,
@@ -103,6 +105,20 @@ def test_bucketed_bias_is_the_table_of_the_layer_that_owns_it_both_ways():
     for distance, bucket in ((0, 0), (-1, 1), (1, 17), (8, 24), (-20, 10), (-128, 15)):
         column = int(np.flatnonzero(found.distances == distance)[0])
         np.testing.assert_array_equal(found.bias[:, column], table[bucket])
+
+
+def test_the_bias_of_a_grid_of_patches_is_that_of_steps_along_a_row():
+    """Bao et al. 2022: of 2 x 3 patches the steps are 3 x 5, and those along a row the middle five, key to query."""
+    stack = model_with(causal=False).config.decoder
+    (plain,) = stack.layers
+    layer = replace(plain, attention=replace(plain.attention, position=GridPositions(grid=(2, 3))))
+    patches = PatchEmbedding(image_size=(2, 3), patch_size=(1, 1))
+    model: Any = Transformer(ModelConfig(encoder=replace(stack, embedding=patches, layers=(layer,))))
+    found: Any = position_encoding(model, "encoder", 0, 100)
+    assert (found.kind, found.table) == ("grid", None)
+    assert found.distances.tolist() == [-2, -1, 0, 1, 2]
+    table = model.encoder.layers["0"].attention.position_bias.weight.detach().numpy()
+    np.testing.assert_array_equal(found.bias.T, table[[9, 8, 7, 6, 5]])
 
 
 def test_a_model_without_positions_says_so():

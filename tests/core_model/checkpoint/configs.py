@@ -14,6 +14,7 @@ from core_model.config import (
     DistanceTable,
     ExpertsSpec,
     FeedForwardSpec,
+    GridPositions,
     HeadSpec,
     HeadTransform,
     LayerSpec,
@@ -148,6 +149,18 @@ def image_classifier() -> ModelConfig:
     )
 
 
+def patch_guesser() -> ModelConfig:
+    """A table of steps between patches that two layers share, and a head that reads the patches."""
+    own = multi_head(WIDTH, 3, position=GridPositions(grid=(2, 3)))
+    shared = replace(own, position=GridPositions(grid=(2, 3), from_layer=0))
+    return ModelConfig(
+        encoder=stack(
+            layer(own), layer(shared), embedding=PatchEmbedding(image_size=(4, 9), patch_size=(2, 3), n_channels=1)
+        ),
+        head=HeadSpec(n_outputs=7, task="image_tokens", pooling="patches", norm=NormSpec(), bias=True),
+    )
+
+
 def listener() -> ModelConfig:
     """An encoder of sound beside a decoder."""
     crossing = {"cross_attention": multi_head(WIDTH, 2), "cross_residual": ResidualSpec(before=NormSpec())}
@@ -186,5 +199,14 @@ def disentangled() -> ModelConfig:
 
 EVERY = {
     make.__name__: make
-    for make in (translator, mixture, shared_encoder, disentangled, image_classifier, listener, two_towers)
+    for make in (
+        translator,
+        mixture,
+        shared_encoder,
+        disentangled,
+        image_classifier,
+        patch_guesser,
+        listener,
+        two_towers,
+    )
 }

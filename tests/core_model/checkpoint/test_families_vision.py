@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.numpy import load_file
 from transformers import PreTrainedModel
 
 from core_model.checkpoint import open_checkpoint
@@ -28,6 +29,7 @@ SIZES: dict[str, Any] = {
 }
 """Unusual sizes: odd numbers of layers, heads and patches, two channels."""
 WIDE = {**SIZES, "intermediate_size": 37}
+SHARED = {**WIDE, "use_shared_relative_position_bias": True}
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("ViT", "ForImageClassification", WIDE),
@@ -40,12 +42,20 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("Dinov2", "Model", {**SIZES, "use_swiglu_ffn": True}),
     ("Dinov2WithRegisters", "Model", {**SIZES, "num_register_tokens": 3}),
     ("Dinov2WithRegisters", "ForImageClassification", {**SIZES, "use_swiglu_ffn": True}),
+    ("Beit", "ForImageClassification", {**WIDE, "use_relative_position_bias": True}),
+    ("Beit", "ForImageClassification", {**SHARED, "use_mean_pooling": False, "layer_scale_init_value": 0.0}),
+    ("Beit", "ForMaskedImageModeling", {**SHARED, "vocab_size": 17, "use_mask_token": True}),
+    ("Beit", "Model", {**SHARED, "use_absolute_position_embeddings": True, "use_mean_pooling": False}),
+    ("Beit", "Model", {**SHARED, "image_size": 7}),
+    ("Data2VecVision", "ForImageClassification", {**WIDE, "use_relative_position_bias": True, "hidden_act": "relu"}),
+    ("Data2VecVision", "Model", SHARED),
 ]
 
 
 def tiny(family: str, kind: str, sizes: dict[str, Any]) -> PreTrainedModel:
     """A small model of one of the library's classes with weights that make its attention anything but flat."""
-    return seeded(getattr(transformers, f"{family}{kind}")(getattr(transformers, f"{family}Config")(**sizes)))
+    config = getattr(transformers, f"{family}Config")(**sizes, attn_implementation="eager")
+    return seeded(getattr(transformers, f"{family}{kind}")(config))
 
 
 def pixels_for(size: int | list[int], n_channels: int) -> torch.Tensor:
@@ -55,7 +65,6 @@ def pixels_for(size: int | list[int], n_channels: int) -> torch.Tensor:
 
 def computed(model: PreTrainedModel, **given: torch.Tensor) -> Any:
     """What the library computes of one example, eagerly, with all attention maps."""
-    model.set_attn_implementation("eager")
     library: Any = model
     with torch.no_grad():
         return library(**{name: tensor[None] for name, tensor in given.items()}, output_attentions=True)
@@ -96,11 +105,33 @@ def test_every_head_and_the_output_agree_with_the_reference_both_ways(
     assert_maps_agree(trace, "encoder.self", want.attentions)
     assert_close(trace.logits if "logits" in want else trace.hidden, output)
     library: Any = type(model)
-    again, report = library.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    again, report = library.from_pretrained(tmp_path / "ours", attn_implementation="eager", output_loading_info=True)
     unread = [name for name in report["missing_keys"] if "mask_token" not in name and "pooler" not in name]
     assert not unread and not report["unexpected_keys"] and not report["mismatched_keys"]
     written = computed(again, pixel_values=pixels)
     assert_close((written.logits if "logits" in want else written.last_hidden_state)[0].numpy(), output)
+
+
+def test_the_norms_of_encoder_and_head_that_share_a_name_are_kept_apart(tmp_path: Path) -> None:
+    """The library writes `beit.layernorm` and `layernorm` but takes one for the other when it reads them back."""
+    model = tiny("Beit", "ForMaskedImageModeling", {**SHARED, "vocab_size": 17, "use_mean_pooling": False})
+    pixels = pixels_for(21, 2)
+    want = computed(model, pixel_values=pixels).logits[0].numpy()
+    with open_checkpoint(saved(model, tmp_path / "theirs")) as checkpoint:
+        assert checkpoint.info.unexpected == ()
+        ours = checkpoint.load_model()
+    save_as_family(tmp_path / "ours", ours, "beit")
+    assert_close(run_trace(ours, Inputs(pixels=pixels.numpy())).logits, want)
+    theirs, written = (load_file(tmp_path / one / "model.safetensors") for one in ("theirs", "ours"))
+    assert theirs.keys() == written.keys()
+    for name, tensor in theirs.items():
+        np.testing.assert_array_equal(written[name], tensor, err_msg=name)
+
+
+def test_a_layer_with_two_tables_of_biases_is_refused_by_the_names_of_both_keys(tmp_path: Path) -> None:
+    model = tiny("Beit", "Model", {**SHARED, "use_relative_position_bias": True})
+    with open_checkpoint(saved(model, tmp_path)) as checkpoint, pytest.raises(ConfigError, match="are both true"):
+        checkpoint.load_model()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +152,8 @@ def test_other_images_than_the_model_reads_are_refused_with_the_size_expected(
 
 
 @pytest.mark.parametrize(
-    ("family", "sizes"), [("ViT", WIDE), ("DeiT", WIDE), ("Dinov2", SIZES), ("Dinov2WithRegisters", SIZES)]
+    ("family", "sizes"),
+    [("ViT", WIDE), ("DeiT", WIDE), ("Dinov2", SIZES), ("Dinov2WithRegisters", SIZES), ("Beit", SHARED)],
 )
 def test_without_a_config_all_but_the_number_of_heads_is_read_from_the_shapes(
     family: str, sizes: dict[str, Any], tmp_path: Path
@@ -187,7 +219,7 @@ def test_whisper_agrees_on_every_head_and_the_output_both_ways(
     assert_maps_agree(trace, "decoder.cross", want.cross_attentions)
     assert_close(trace.logits if "logits" in want else trace.hidden, output)
     library: Any = type(model)
-    again, report = library.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    again, report = library.from_pretrained(tmp_path / "ours", attn_implementation="eager", output_loading_info=True)
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     written = computed(again, **given)
     assert_close((written.logits if "logits" in want else written.last_hidden_state)[0].numpy(), output)
@@ -215,7 +247,6 @@ IDS = (0, 14, 3, 5, 9, 2, 6, 22)
 def test_two_towers_agree_on_every_head_and_their_hidden_states(family: str, tmp_path: Path) -> None:
     model: Any = tiny(family, "Model", {"text_config": TEXT, "vision_config": VISION})
     ids, pixels = torch.tensor(IDS), pixels_for(21, 2)
-    model.set_attn_implementation("eager")
     text, vision = computed(model.text_model, input_ids=ids), computed(model.vision_model, pixel_values=pixels)
     with open_checkpoint(saved(model, tmp_path)) as checkpoint:
         assert checkpoint.info.refusal is None

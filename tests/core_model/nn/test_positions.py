@@ -6,13 +6,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers.models.beit.modeling_beit import BeitRelativePositionBias
 from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from core_model.config import AlibiPositions, BucketedPositions, RotaryPositions, SinusoidalPositions
+from core_model.config import AlibiPositions, BucketedPositions, GridPositions, RotaryPositions, SinusoidalPositions
 from core_model.nn.positions import (
     alibi_slopes,
+    grid_bucket,
     relative_bucket,
     rotary_frequencies,
     rotate,
@@ -135,6 +137,26 @@ def test_rounded_alibi_differs_between_keys_as_slope_times_position_in_bfloat16_
     expected_M = torch.tensor([float(torch.tensor(181 / 256 * j).bfloat16()) for j in range(40)])
     assert torch.equal(bias_M, expected_M - expected_M[39])
     assert not torch.equal(bias_M, score_bias(AlibiPositions(), torch.tensor([2**-0.5]), key_M[39:], key_M)[0, 0])
+
+
+def test_steps_between_patches_are_counted_row_by_row_and_the_class_token_has_three_buckets_of_its_own():
+    """Bao et al. 2022's code: for 2 x 2 patches (3 x 3 steps), from query (0, 0) to key (1, 1) and so on."""
+    spec, position = GridPositions(grid=(2, 2)), torch.arange(5)
+    assert grid_bucket(spec, position[:, None], position).tolist() == [
+        [11, 9, 9, 9, 9],
+        [10, 4, 3, 1, 0],
+        [10, 5, 4, 2, 1],
+        [10, 7, 6, 4, 3],
+        [10, 8, 7, 5, 4],
+    ]
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (3, 3), (2, 5), (4, 1)])
+def test_steps_between_patches_equal_those_of_beit(grid: tuple[int, int]):
+    spec, position = GridPositions(grid=grid), torch.arange(1 + grid[0] * grid[1])
+    theirs = BeitRelativePositionBias.generate_relative_position_index(grid)
+    assert torch.equal(grid_bucket(spec, position[:, None], position), theirs)
+    assert spec.n_buckets == int(theirs.max()) + 1
 
 
 def test_t5_buckets_of_32_to_128_both_ways():
