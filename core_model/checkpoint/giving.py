@@ -32,7 +32,7 @@ class Giver:
         kinds = [type(stack.embedding) for stack in config.stacks.values()]
         if self.tokenizer is not None and kinds[0] is TokenEmbedding:
             yield "text"
-            if config.encoder is None or config.decoder is None:
+            if config.encoder is not None and config.decoder is None:
                 yield "pair"
         if self.tokenizer is not None and config.encoder and config.decoder:
             yield "target"
