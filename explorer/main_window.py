@@ -101,10 +101,11 @@ class MainWindow(QMainWindow):
 
     # -- what commands ask for -----------------------------------------------------------------------------------------
 
-    def ask_for_file(self, title: str = "", kinds: str = "") -> Path | None:
+    def ask_for_file(self, title: str = "", kinds: str = "", *, beside: Path | None = None) -> Path | None:
         title = title or self.tr("Open a checkpoint")
         kinds = kinds or self.tr("Checkpoints (*.safetensors *.json);;All files (*)")
-        name, _ = QFileDialog.getOpenFileName(self, title, self._start_folder(), kinds)
+        start = str(beside.parent) if beside else self._start_folder()
+        name, _ = QFileDialog.getOpenFileName(self, title, start, kinds)
         return Path(name) if name else None
 
     def ask_yes(self, title: str, text: str) -> bool:

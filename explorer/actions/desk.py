@@ -16,8 +16,11 @@ from explorer.trainer import Trainer
 class Window(Protocol):
     """What commands ask of the window: dialogs, focus, layouts. No command knows more of it."""
 
-    def ask_for_file(self, title: str = "", kinds: str = "") -> Path | None:
-        """A file the person chose; None when they thought better of it. `kinds` as QFileDialog has them."""
+    def ask_for_file(self, title: str = "", kinds: str = "", *, beside: Path | None = None) -> Path | None:
+        """A file the person chose; None when they thought better of it. `kinds` as QFileDialog has them.
+
+        They begin to look where `beside` lies, else where the last checkpoint does.
+        """
         ...
 
     def ask_yes(self, title: str, text: str) -> bool:

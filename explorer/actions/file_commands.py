@@ -13,7 +13,9 @@ from explorer.actions.desk import Desk
 from explorer.samples import Sample, bundled_samples
 from explorer.state.app_state import Notice
 from explorer.state.errands import ConvertPickleQuery, DownloadQuery, Errand, SaveAsFamilyQuery
-from explorer.state.moves import Move, add_notice, open_source
+from explorer.state.given_file import SUFFIXES, FileKind
+from explorer.state.moves import Move, add_notice, give_file, open_source
+from explorer.state.queries import traced
 
 FROM_CACHE, SAVE_AS = "Open from cache", "Save as Hugging Face folder"
 
@@ -33,7 +35,30 @@ def _export(desk: Desk) -> None:
 
 
 def _is_something_shown(desk: Desk) -> bool:
-    return desk.state.is_traced
+    return traced(desk.state) is not None
+
+
+def _give(kind: FileKind, title: str, name: str) -> Command:
+    return Command(
+        key=f"open_{kind}",
+        title=title,
+        menu="File",
+        group="give",
+        icon=kind,
+        tooltip=f"Give the model a {kind} to read, in the place of the one before.",
+        run=lambda desk: _give_chosen(desk, kind, name),
+        is_enabled=lambda desk: desk.state.current_model is not None and kind in desk.state.current_model.reads,
+    )
+
+
+def _give_chosen(desk: Desk, kind: FileKind, name: str) -> None:
+    tr = QCoreApplication.translate
+    patterns = " ".join(f"*{suffix}" for suffix in SUFFIXES[kind])
+    before = getattr(desk.state.inputs, kind)
+    kinds = f"{tr('Command', name)} ({patterns});;{tr('Command', 'All files')} (*)"
+    path = desk.window.ask_for_file(tr("Command", f"Open a {kind}"), kinds, beside=before and before.path)
+    if path is not None:
+        desk.store.apply(give_file(kind, path))
 
 
 def _quit(desk: Desk) -> None:
@@ -178,6 +203,8 @@ FILE_COMMANDS = (
         tooltip="Fetch a model's safetensors, config and tokenizer; the only command that opens a connection.",
         run=lambda desk: desk.window.show_download(),
     ),
+    _give("picture", "Open picture…", "Pictures"),
+    _give("sound", "Open sound…", "Sounds"),
     Command(
         key="convert_pickle",
         title="Convert pickle…",

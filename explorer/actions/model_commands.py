@@ -46,7 +46,8 @@ def _site(site: SiteInfo) -> Command:
 def _reopen(desk: Desk) -> None:
     if source := desk.state.source:
         state = desk.state
-        desk.store.apply(open_source(source.path, inputs=state.inputs, selection=state.selection, assume=source.assume))
+        inputs = state.inputs.as_on_disk()
+        desk.store.apply(open_source(source.path, inputs=inputs, selection=state.selection, assume=source.assume))
 
 
 def _needs(fact: str) -> Callable[[Desk], bool]:
@@ -89,7 +90,7 @@ MODEL_COMMANDS = (
         group="file",
         shortcut="F5",
         icon="model",
-        tooltip="Read the checkpoint as it is on disk now.",
+        tooltip="Read the checkpoint, and the picture or sound it was given, as they are on disk now.",
         run=_reopen,
         is_enabled=lambda desk: desk.state.source is not None,
     ),

@@ -8,9 +8,11 @@ from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
+from explorer.chrome.file_field import FileField
 from explorer.chrome.text_field import TextField
 from explorer.state.app_state import AppState, OpenedModel
-from explorer.state.moves import set_inputs
+from explorer.state.given_file import FileKind
+from explorer.state.moves import give_file, set_inputs
 from explorer.theme.fonts import caption_font, heading_font
 from explorer.theme.icons import icon
 from explorer.theme.manager import ThemeManager
@@ -25,7 +27,7 @@ _TYPING_MS = 250
 
 
 class TopBar(QWidget):
-    """Open on the left, the model's name and health, its text and second text, export and the layouts on the right."""
+    """Open on the left, the model's name and health, what it reads, export and the layouts on the right."""
 
     intended = Signal(object)
     command_requested = Signal(str)
@@ -45,14 +47,24 @@ class TopBar(QWidget):
         for field in (self._text, self._second):
             field.edited.connect(self._typing.start)
             field.finished.connect(self._on_typing_timeout)
+        self._files: dict[FileKind, FileField] = {
+            "picture": FileField("picture", self),
+            "sound": FileField("sound", self),
+        }
+        for field in self._files.values():
+            field.asked.connect(self._on_file_asked)
+            field.cleared.connect(self._on_file_cleared)
         self._layout = QHBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(SPACE_3)
         for widget in (open_button, self._model):
             self._layout.addWidget(widget)
         self._layout.addWidget(self._summary)
+        for field in self._files.values():
+            self._layout.addWidget(field)
         self._layout.addWidget(self._text, 5)
         self._layout.addWidget(self._second, 3)
+        self._layout.addStretch()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         themes.theme_changed.connect(self._on_themes_theme_changed)
 
@@ -61,23 +73,37 @@ class TopBar(QWidget):
         self._layout.addWidget(button)
 
     def focus_text(self) -> None:
-        self._text.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        self._text.selectAll()
+        """Where the model reads no text, go to what it does read."""
+        shown = [field for field in (self._text, self._second) if not field.isHidden()]
+        if shown:
+            shown[0].setFocus(Qt.FocusReason.ShortcutFocusReason)
+            shown[0].selectAll()
+            return
+        for field in self._files.values():
+            if not field.isHidden():
+                field.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def show_state(self, state: AppState) -> None:
         self._state = state
         self._show_model(state.current_model)
-        if self._typing.isActive():
-            return
+        reads = state.current_model.reads if state.current_model else ()
+        for kind, field in self._files.items():
+            field.setVisible(kind in reads)
+            field.set_file(getattr(state.inputs, kind))
+        if not self._typing.isActive():
+            self._show_texts(state)
+
+    def _show_texts(self, state: AppState) -> None:
         fields = _fields(state.current_model)
-        self._text.set_text(state.inputs.text)
-        self._text.setPlaceholderText(fields.text)
-        self._text.setToolTip(fields.text)
-        self._text.setEnabled(state.current_model is None or state.current_model.takes_text)
-        self._second.setVisible(bool(fields.second))
-        self._second.set_text(state.inputs.target if fields.is_target else state.inputs.pair)
-        self._second.setPlaceholderText(fields.second)
-        self._second.setToolTip(fields.second)
+        for field, label, text in (
+            (self._text, fields.text, state.inputs.text),
+            (self._second, fields.second, state.inputs.target if fields.is_target else state.inputs.pair),
+        ):
+            field.setVisible(bool(label))
+            field.set_text(text)
+            field.setPlaceholderText(label)
+            field.setToolTip(label)
+        self._text.setEnabled(state.current_model is None or "text" in state.current_model.reads)
 
     def _show_model(self, model: OpenedModel | None) -> None:
         self._model.setVisible(model is not None)
@@ -103,6 +129,14 @@ class TopBar(QWidget):
         else:
             self.show_state(self._state)  # what came while typing was held back
 
+    @Slot(str)
+    def _on_file_asked(self, kind: FileKind) -> None:
+        self.command_requested.emit(f"open_{kind}")
+
+    @Slot(str)
+    def _on_file_cleared(self, kind: FileKind) -> None:
+        self.intended.emit(give_file(kind, None))
+
     @Slot()
     def _on_model_clicked(self) -> None:
         self.command_requested.emit("panel_model_card")
@@ -114,7 +148,7 @@ class TopBar(QWidget):
 
 @dataclass(frozen=True, kw_only=True)
 class _Fields:
-    """What the two fields ask for; no second field where its text is empty."""
+    """What the two fields ask for; a field that asks for nothing is not shown."""
 
     text: str
     second: str = ""
@@ -124,16 +158,13 @@ class _Fields:
 def _fields(model: OpenedModel | None) -> _Fields:
     if model is None:
         return _Fields(text="Text that the model reads (Ctrl+L)")
-    if model.info.refusal is not None:
-        return _Fields(text="This checkpoint reads no text")
-    if not model.takes_text:
-        return _Fields(text=f"This model reads {model.reads}")
+    if not model.reads:
+        return _Fields(text="This checkpoint reads no text" if model.info.refusal else "This model reads vectors")
+    ids = "Token ids, for example 5 17 2"
+    text = "" if "text" not in model.reads else "Text that the model reads (Ctrl+L)" if model.has_tokenizer else ids
+    if "target" not in model.reads:
+        return _Fields(text=text, second="Second text of a pair (optional)" if "pair" in model.reads else "")
     if not model.has_tokenizer:
-        second = "Token ids of the decoder" if model.takes_target else ""
-        return _Fields(text="Token ids, for example 5 17 2", second=second, is_target=model.takes_target)
-    if model.takes_target:
-        return _Fields(
-            text="Source text, read by the encoder", second="Target text, read by the decoder", is_target=True
-        )
-    second = "Second text of a pair (optional)" if model.takes_pair else ""
-    return _Fields(text="Text that the model reads (Ctrl+L)", second=second)
+        return _Fields(text=text, second="Token ids of the decoder", is_target=True)
+    source = text and "Source text, read by the encoder"
+    return _Fields(text=source, second="Target text, read by the decoder", is_target=True)

@@ -33,7 +33,7 @@ from explorer.viewmodels.sizes import bytes_text
 Block: TypeAlias = tuple[FloatArray, BoolArray]
 """Weights and masked cells of some rows: [r, n_key] each."""
 
-FACTS = ("model", "family", "site", "layer", "head", "dtype", "header_sha256", "text", "target")
+FACTS = ("model", "family", "site", "layer", "head", "dtype", "header_sha256", "text", "target", "file")
 """Fields of Provenance that an NPZ holds by name."""
 CORNER = "query (rows) \\ key (columns)"
 _BLOCK_CELLS = 1 << 20

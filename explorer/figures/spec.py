@@ -34,10 +34,12 @@ class Provenance:
     text: str
     target: str = ""
     """What the decoder was given, where there are two texts."""
+    file: str = ""
+    """Name of the picture or the sound that was given."""
 
     @classmethod
     def of(cls, info: ModelInfo, inputs: ModelInput, *, site: str, layer: int, head: int) -> Provenance:
-        """The provenance of one head of an opened checkpoint, over one text or pair of texts."""
+        """The provenance of one head of an opened checkpoint, over what it was given."""
         return cls(
             model=info.name,
             family=info.family or "unknown family",
@@ -48,6 +50,7 @@ class Provenance:
             header_sha256=info.header_sha256,
             text=" / ".join(text for text in (inputs.text, inputs.pair) if text),
             target=inputs.target,
+            file=" / ".join(file.name for file in inputs.files),
         )
 
     @property
@@ -107,13 +110,13 @@ class FigureSpec:
         What must not be torn apart by the end of a line is joined by no-break spaces.
         """
         source = self.provenance
-        quoted = [f"“{_one_line(text)}”" for text in (source.text, source.target) if text]
+        read = " with ".join(part for part in (_one_line(source.file), _quoted(source.text)) if part)
         parts = (
             f"{source.model} ({source.family}, {source.dtype}, header\u00a0sha256\u00a0{source.header_sha256[:8]})",
             f"{source.site_label}, layer\u00a0{source.layer}, head\u00a0{source.head}",
             self.picture.scale_name,
             self.picture.note.partition(";")[0],  # what follows is a hint for the screen
-            " → ".join(quoted),
+            " → ".join(part for part in (read, _quoted(source.target)) if part),
         )
         return "\u00a0· ".join(part for part in parts if part)
 
@@ -129,6 +132,10 @@ class FigureSpec:
 
     def _texts(self, tokens: tuple[str, ...], span: Span) -> tuple[str, ...]:
         return tuple(token_text(token) for token in tokens[slice(*span)]) if self.options.labels else ()
+
+
+def _quoted(text: str) -> str:
+    return f"“{_one_line(text)}”" if text else ""
 
 
 def _one_line(text: str) -> str:

@@ -6,12 +6,14 @@ worker has answered. A fact names the intent it belongs to, so one that has been
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from core_model.results import ModelInfo, SiteInfo
+from core_model.results import ModelInfo, Reads, SiteInfo
 from explorer.state.export import ExportChoices
+from explorer.state.given_file import GivenFile
 from explorer.state.tensors import TensorChoice
 from explorer.state.training import TrainingDraft, TrainingFacts, WatchedHead
 
@@ -22,7 +24,6 @@ ScaleName: TypeAlias = Literal["linear", "log", "row_max", "sink_excluded"]
 ColormapName: TypeAlias = Literal["viridis", "cividis", "magma", "grey"]
 ThemeName: TypeAlias = Literal["system", "light", "dark"]
 LayoutName: TypeAlias = Literal["explore", "train", "learn"]
-InputKind: TypeAlias = Literal["text", "pictures", "sound", "vectors"]
 Span: TypeAlias = tuple[int, int]
 """First index and one past the last."""
 Assumed: TypeAlias = tuple[tuple[str, int | str], ...]
@@ -45,35 +46,57 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInput:
-    """What the model reads: a text, the second of a pair, the decoder's. Ids where there is no tokenizer."""
+    """What the model reads: a text, the second of a pair, the decoder's; a picture, a sound.
+
+    Ids in the place of texts where there is no tokenizer.
+    """
 
     text: str = ""
     pair: str = ""
     target: str = ""
+    picture: GivenFile | None = None
+    sound: GivenFile | None = None
+
+    @property
+    def files(self) -> tuple[GivenFile, ...]:
+        """The files among it."""
+        return tuple(file for file in (self.picture, self.sound) if file is not None)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts among it."""
+        return tuple(text for text in (self.text, self.pair, self.target) if text)
+
+    def only(self, kinds: Iterable[Reads]) -> ModelInput:
+        """What of it is of these kinds."""
+        return ModelInput(**{kind: getattr(self, kind) for kind in kinds})
+
+    def as_on_disk(self) -> ModelInput:
+        """The same with its files as they are now."""
+        picture, sound = (file and GivenFile.at(file.path) for file in (self.picture, self.sound))
+        return replace(self, picture=picture, sound=sound)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenedModel:
-    """The fact about a source: what it turned out to be and which inputs it takes.
+    """The fact about a source: what it turned out to be.
 
-    It `reads` text, as token ids at least, or something that the window has no input for.
+    It `reads` what it can be given in this window, token ids in the place of texts where it has no tokenizer; nothing
+    where it offers no attention, or is given vectors.
     """
 
     source: Source
     info: ModelInfo
     has_tokenizer: bool
-    takes_pair: bool
-    takes_target: bool
+    reads: tuple[Reads, ...]
     normalizers: str
     """What turns its scores into weights: "softmax", "relu", or both; empty where nothing does."""
-    reads: InputKind = "text"
     families: tuple[tuple[str, str], ...] = ()
     """Key and label of each family it can be saved as."""
 
-    @property
-    def takes_text(self) -> bool:
-        """Whether the window can run it over a text."""
-        return self.info.refusal is None and self.reads == "text"
+    def can_run_on(self, inputs: ModelInput) -> bool:
+        """Whether there is something for its first stack, or for one of its towers."""
+        return any(kind in self.reads and getattr(inputs, kind) for kind in ("text", "picture", "sound"))
 
     def site(self, key: str) -> SiteInfo | None:
         """The attention site of that name; None where the model has no such site."""
@@ -82,25 +105,27 @@ class OpenedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """The fact about an input: its tokens in the stacks that read it."""
+    """The fact about an input: its tokens, patches or frames in each stack that reads some of it.
+
+    `notes` say what was done to a picture or a sound so that the model can read it.
+    """
 
     source: Source
     inputs: ModelInput
-    encoder: Encoding | None
-    decoder: Encoding | None
+    stacks: Mapping[str, Encoding]
+    notes: tuple[str, ...] = ()
+
+    def has(self, site: str) -> bool:
+        """Whether anything was given that this site reads: of two towers one may be left out."""
+        return site.partition(".")[0] in self.stacks
 
     def queries(self, site: str) -> Encoding:
         """The tokens along the rows of a site's matrix."""
-        return self._of(site.partition(".")[0])
+        return self.stacks[site.partition(".")[0]]
 
     def keys(self, site: str) -> Encoding:
         """The tokens along the columns of a site's matrix."""
-        return self._of("encoder" if site == "decoder.cross" else site.partition(".")[0])
-
-    def _of(self, stack: str) -> Encoding:
-        encoding = self.encoder if stack == "encoder" else self.decoder
-        assert encoding is not None, stack
-        return encoding
+        return self.stacks["encoder"] if site == "decoder.cross" else self.queries(site)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,13 +228,13 @@ class AppState:
 
     @property
     def current_tokens(self) -> Tokens | None:
-        """The tokens, when they are those of the source and the text asked for last."""
+        """The tokens, when they are those of the source and the input asked for last."""
         tokens = self.tokens
         return tokens if tokens and tokens.source == self.source and tokens.inputs == self.inputs else None
 
     @property
     def is_traced(self) -> bool:
-        """Whether the model has been run over the text asked for last."""
+        """Whether the model has been run over the input asked for last."""
         return bool(self.trace and self.trace.source == self.source and self.trace.inputs == self.inputs)
 
     @property
@@ -219,7 +244,7 @@ class AppState:
 
     @property
     def pointed(self) -> Cell | None:
-        """The cell under the mouse, while the matrix has it: another text or site may have come meanwhile."""
+        """The cell under the mouse, while the matrix has it: another input or site may have come meanwhile."""
         return self._inside(self.hover)
 
     @property
@@ -229,6 +254,6 @@ class AppState:
 
     def _inside(self, cell: Cell | None) -> Cell | None:
         tokens, site = self.current_tokens, self.selection.site
-        if cell is None or tokens is None or site is None:
+        if cell is None or tokens is None or site is None or not tokens.has(site):
             return None
         return cell if cell.query < len(tokens.queries(site)) and cell.key < len(tokens.keys(site)) else None

@@ -24,6 +24,7 @@ from explorer.state.app_state import (
     Viewport,
 )
 from explorer.state.export import ExportChoices
+from explorer.state.given_file import FileKind, GivenFile
 
 Move: TypeAlias = Callable[[AppState], AppState]
 _RECENT_LIMIT = 12
@@ -38,7 +39,7 @@ def open_source(
     is_sample: bool = False,
     assume: Assumed = (),
 ) -> Move:
-    """Look at another checkpoint, or at the same one as it is now on disk. The text stays unless another is given."""
+    """Look at another checkpoint, or at the same one as it is now on disk. The input stays unless another is given."""
 
     def move(state: AppState) -> AppState:
         opening = state.source.opening + 1 if state.source else 0
@@ -55,8 +56,21 @@ def open_source(
 
 
 def set_inputs(inputs: ModelInput) -> Move:
-    """Read another text. The locked cell is let go, for it belonged to the old tokens."""
+    """Read something else. The locked cell is let go, for it belonged to the old tokens."""
     return lambda state: replace(state, inputs=inputs, selection=replace(state.selection, cell=None), hover=None)
+
+
+def give_file(kind: FileKind, path: Path | None) -> Move:
+    """Read another picture or sound; None takes it away. Of two towers the one that reads it is looked at then."""
+    file = None if path is None else GivenFile.at(path)
+
+    def move(state: AppState) -> AppState:
+        state = set_inputs(replace(state.inputs, **{kind: file}))(state)
+        model = state.current_model
+        tower = model.site("vision.self") if model and kind == "picture" and file else None
+        return pick_site(tower.site)(state) if tower else state
+
+    return move
 
 
 def pick_site(site: str) -> Move:
@@ -139,7 +153,7 @@ def with_model(opened: OpenedModel) -> Move:
         if opened.source != state.source:
             return state
         known = replace(state, model=opened, recent=_with_recent(state.recent, opened.source))
-        return _settled(known if opened.has_tokenizer and opened.takes_text else _without_words(known))
+        return _settled(replace(known, inputs=_readable(known.inputs, opened)))
 
     return move
 
@@ -161,12 +175,12 @@ def with_health(opened: OpenedModel) -> Move:
 
 
 def with_tokens(tokens: Tokens) -> Move:
-    """The text has these tokens; a locked cell outside them is let go."""
-    return lambda state: _settled(replace(state, tokens=tokens))
+    """The input has these tokens; a locked cell outside them is let go, and a site that was given nothing left."""
+    return lambda state: _settled(_where_read(replace(state, tokens=tokens)))
 
 
 def with_trace(facts: TraceFacts) -> Move:
-    """The model was run over the text; its card may say more now that its weights were read."""
+    """The model was run over the input; its card may say more now that its weights were read."""
 
     def move(state: AppState) -> AppState:
         model = state.model
@@ -190,11 +204,20 @@ def _with_recent(recent: tuple[Path, ...], source: Source) -> tuple[Path, ...]:
     return (source.path, *(path for path in recent if path != source.path))[:_RECENT_LIMIT]
 
 
-def _without_words(state: AppState) -> AppState:
-    """A model without a tokenizer reads ids, or no text at all: words of another model say nothing to it."""
-    is_read = state.model is not None and state.model.reads == "text"
-    is_ids = is_read and all(word.isdigit() for word in state.inputs.text.replace(",", " ").split())
-    return state if is_ids else replace(state, inputs=ModelInput())
+def _readable(inputs: ModelInput, model: OpenedModel) -> ModelInput:
+    """What the model reads of it: words of another model say nothing to one that has no tokenizer and reads ids."""
+    read = inputs.only(model.reads)
+    is_ids = all(word.isdigit() for text in read.texts for word in text.replace(",", " ").split())
+    return read if model.has_tokenizer or is_ids else read.only(("picture", "sound"))
+
+
+def _where_read(state: AppState) -> AppState:
+    """The same at a site that something was given; a tower without any input is left for the other."""
+    tokens, chosen, model = state.current_tokens, state.selection.site, state.current_model
+    if tokens is None or model is None or chosen is None or tokens.has(chosen):
+        return state
+    site = next((site.site for site in model.info.sites if tokens.has(site.site)), chosen)
+    return pick_site(site)(state)
 
 
 def _settled(state: AppState) -> AppState:

@@ -37,6 +37,11 @@ class Query(Generic[R]):
     failed: ClassVar[str] = "This picture cannot be computed"
     remedy: ClassVar[str] = ""
 
+    @property
+    def failure(self) -> str:
+        """What failed, where it depends on what was asked."""
+        return self.failed
+
     def remedy_for(self, error: CoreError) -> str:
         """The remedy, where it depends on what went wrong."""
         return self.remedy
@@ -67,23 +72,41 @@ class ModelCardQuery(Query[OpenedModel]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokensQuery(Query[Tokens]):
-    """Which tokens does this text have in this model?"""
+class InputQuery(Query[R]):
+    """A question about what the model is given; where that is at fault, another is asked for."""
 
-    failed: ClassVar[str] = "The text cannot be read"
-    remedy: ClassVar[str] = "focus_text"
     source: Source
     inputs: ModelInput
+
+    @property
+    def given(self) -> str:
+        """What is read, in words."""
+        names = (("picture", self.inputs.picture), ("sound", self.inputs.sound), ("text", self.inputs.texts))
+        return " or the ".join(name for name, given in names if given)
+
+    def remedy_for(self, error: CoreError) -> str:
+        """The command that gives another."""
+        if self.inputs.files:
+            return "open_picture" if self.inputs.picture else "open_sound"
+        return "focus_text"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceQuery(Query[TraceFacts]):
-    """Run the model over the text and keep what every other answer is computed from."""
+class TokensQuery(InputQuery[Tokens]):
+    """Which tokens does this input have in this model?"""
 
-    failed: ClassVar[str] = "The model cannot be run over this text"
-    remedy: ClassVar[str] = "focus_text"
-    source: Source
-    inputs: ModelInput
+    @property
+    def failure(self) -> str:
+        return f"The {self.given} cannot be read"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceQuery(InputQuery[TraceFacts]):
+    """Run the model over the input and keep what every other answer is computed from."""
+
+    @property
+    def failure(self) -> str:
+        return f"The model cannot be run over the {self.given}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +179,7 @@ def open_query(state: AppState) -> OpenQuery | None:
 def tokens_query(state: AppState) -> TokensQuery | None:
     """Asked as soon as the model is known, if it can be run and there is something to read."""
     model = state.current_model
-    if state.source is None or model is None or not model.takes_text or not state.inputs.text:
+    if state.source is None or model is None or not model.can_run_on(state.inputs):
         return None
     return TokensQuery(source=state.source, inputs=state.inputs)
 
@@ -173,7 +196,10 @@ FACTS: dict[str, QueryFunction] = {"open": open_query, "tokens": tokens_query, "
 
 
 def traced(state: AppState) -> TraceQuery | None:
-    """The forward pass that panels ask about; None until it was run."""
+    """The forward pass that panels ask about; None until it was run over something that the chosen site reads."""
+    tokens, site = state.current_tokens, state.selection.site
+    if tokens is None or site is None or not tokens.has(site):
+        return None
     return trace_query(state) if state.is_traced else None
 
 

@@ -1,19 +1,19 @@
-"""attention: one head's attention over a text, as a figure (SVG, PDF, PNG) or as numbers (CSV, NPZ)."""
+"""attention: one head's attention over what it is given, as a figure (SVG, PDF, PNG) or as numbers (CSV, NPZ)."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import get_args
 
 from core_model.cancel import CancelToken
-from core_model.errors import TokenizerError, TraceError
+from core_model.errors import TraceError
 from explorer.figures.files import DATA_FORMATS, format_of
 from explorer.figures.queries import TableQuery
 from explorer.figures.spec import FigureOptions, FigureSpec, Provenance
 from explorer.state.app_state import AppState, Display, ModelInput, OpenedModel, ScaleName, Source
 from explorer.state.queries import MatrixQuery, OpenQuery, TraceQuery
+from explorer.verbs.giving import add_input, given, require_readable
 from explorer.verbs.progress import ProgressLine
 from explorer.verbs.source import add_path, assumed
 from explorer.viewmodels.attention import matrix_picture
@@ -33,19 +33,17 @@ examples:
   transformer-explorer attention ./bert --text "A first text." --pair "A second." --layer 0 --head 1 --out weights.csv
   transformer-explorer attention ./opus-mt --text "Good morning" --target "Guten Morgen" --site decoder.cross \\
       --layer 5 --head 0 --out cross.svg --width-mm 114 --scale row_max
+  transformer-explorer attention ./vit --picture cat.jpg --layer 11 --head 0 --out weights.csv
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     defaults = FigureOptions()
-    parser.usage = "%(prog)s PATH --text TEXT --layer L --head H --out FILE [options]"
-    parser.description = "Write the attention of one head over a text."
+    parser.usage = "%(prog)s PATH --text TEXT|--picture FILE|--sound FILE --layer L --head H --out FILE [options]"
+    parser.description = "Write the attention of one head over a text, a picture or a sound."
     parser.epilog = _EPILOG
     add_path(parser)
-    given = parser.add_argument_group("what the model reads")
-    given.add_argument("--text", required=True, help="the text; '-' reads it from standard input")
-    given.add_argument("--pair", default="", help="second text of a pair (BERT)")
-    given.add_argument("--target", default="", help="what the decoder writes (encoder-decoder models)")
+    add_input(parser.add_argument_group("what the model reads"))
     place = parser.add_argument_group("which attention")
     place.add_argument("--site", help="encoder.self, decoder.self or decoder.cross; default: the model's first")
     place.add_argument("--layer", type=int, required=True, metavar="L", help="counted from 0")
@@ -82,16 +80,14 @@ def run(arguments: argparse.Namespace) -> int:
         labels=not arguments.no_labels,
         caption=not arguments.no_caption,
     )
-    text = _standard_input() if arguments.text == "-" else arguments.text
-    if not text.strip():
-        raise TokenizerError("The text is empty: give --text what the model shall read.")
-    inputs = ModelInput(text=text, pair=arguments.pair, target=arguments.target)
+    inputs = given(arguments)
     trace = TraceQuery(source=Source(path=arguments.path, assume=assumed(arguments)), inputs=inputs)
     with ProgressLine("attention") as line:
         engine = Engine()
         try:
             opened = engine.answer(OpenQuery(source=trace.source), CancelToken(), line.update)
             source = _provenance(opened, arguments, inputs)
+            require_readable(opened, inputs)
             if format in DATA_FORMATS:
                 query = TableQuery(
                     trace=trace, provenance=source, rows=arguments.rows, cols=arguments.cols, path=arguments.out
@@ -103,19 +99,6 @@ def run(arguments: argparse.Namespace) -> int:
             engine.close()
     print(f"{arguments.out}: {source.site_label}, layer {source.layer}, head {source.head}")
     return 0
-
-
-def _standard_input() -> str:
-    """All of it. Raises TokenizerError where it is no text."""
-    if sys.stdin is None:
-        raise TokenizerError("Standard input is closed: give the text itself after --text, or pipe it in.")
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise TokenizerError(
-            f"Standard input is not UTF-8 text (byte {error.object[error.start]:#04x} at offset {error.start}): "
-            "save it as UTF-8."
-        ) from error
 
 
 def _provenance(opened: OpenedModel, arguments: argparse.Namespace, inputs: ModelInput) -> Provenance:

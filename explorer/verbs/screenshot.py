@@ -18,6 +18,7 @@ from explorer.state.app_state import Cell, ColormapName, LayoutName, ModelInput,
 from explorer.state.moves import lock_cell, open_source
 from explorer.state.queries import matrix_query
 from explorer.state.training_moves import set_draft, set_runs_folder, with_training
+from explorer.verbs.giving import add_input, given, require_readable
 from explorer.verbs.source import add_assumed, assumed
 
 if TYPE_CHECKING:
@@ -52,9 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--open", type=Path, dest="path", metavar="PATH", help="a checkpoint")
     add_assumed(shown)
-    shown.add_argument("--text", default="", help="what the model reads")
-    shown.add_argument("--pair", default="", help="second text of a pair (BERT)")
-    shown.add_argument("--target", default="", help="what the decoder writes (encoder-decoder models)")
+    add_input(shown)
     shown.add_argument("--site", help="encoder.self, decoder.self or decoder.cross")
     shown.add_argument("--layer", type=int, default=0, metavar="L", help="counted from 0")
     shown.add_argument("--head", type=int, default=0, metavar="H", help="counted from 0")
@@ -154,7 +153,7 @@ def _panels() -> dict[str, PanelSpec]:
 
 def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | None) -> bytes:
     """The PNG of the window once everything in it is drawn."""
-    window = explorer.window
+    window, inputs = explorer.window, given(arguments)
     window.resize(*arguments.size)
     window.show()
     width, height = window.width(), window.height()
@@ -167,7 +166,7 @@ def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | N
     if arguments.path is None:
         explorer.start()
     else:
-        _open(explorer, arguments)
+        _open(explorer, arguments, inputs)
     if arguments.train_steps:
         _train(explorer, arguments)
     for _ in range(2):  # what is drawn first asks for its exact part
@@ -176,12 +175,11 @@ def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | N
         if arguments.cell:
             explorer.store.settle(lock_cell(arguments.cell))
         _let_time_pass(_SETTLE_MS)
-    _check_shown(explorer, arguments)
+    _check_shown(explorer, arguments, inputs)
     return _png(window)
 
 
-def _open(explorer: Explorer, arguments: argparse.Namespace) -> None:
-    inputs = ModelInput(text=arguments.text, pair=arguments.pair, target=arguments.target)
+def _open(explorer: Explorer, arguments: argparse.Namespace, inputs: ModelInput) -> None:
     selection = Selection(site=arguments.site, layer=arguments.layer, head=arguments.head)
     move = open_source(arguments.path, inputs=inputs, selection=selection, assume=assumed(arguments))
     explorer.store.settle(move)
@@ -204,7 +202,7 @@ def _train(explorer: Explorer, arguments: argparse.Namespace) -> None:
     explorer.store.settle(with_training(run=None, saved_step=None))  # there is no run to open
 
 
-def _check_shown(explorer: Explorer, arguments: argparse.Namespace) -> None:
+def _check_shown(explorer: Explorer, arguments: argparse.Namespace, inputs: ModelInput) -> None:
     """Raise ScreenshotError for what the person can mend: what stood in the way, or that something else is shown."""
     state, problem = explorer.store.state, explorer.controller.problem
     if problem:
@@ -215,7 +213,9 @@ def _check_shown(explorer: Explorer, arguments: argparse.Namespace) -> None:
         raise ScreenshotError(f"There is no cell {arguments.cell.query},{arguments.cell.key} in the matrix shown.")
     if arguments.path is None:
         return
-    if arguments.text and state.inputs.text != arguments.text:
+    if state.current_model is not None and inputs != ModelInput():
+        require_readable(state.current_model, inputs)
+    if state.inputs != inputs:
         raise ScreenshotError(f'{arguments.path} has no usable tokenizer: give --text token ids, like "5 17 2".')
     query = matrix_query(state)
     if query is None:

@@ -17,22 +17,34 @@ _GIVING = {"base": "give_base", "n_heads": "give_heads"}
 
 
 def first_steps(state: AppState) -> Guidance:
-    """Open something, then type something."""
+    """Open something, then give it what it reads; of two towers the one that is looked at goes first."""
     if state.source is None:
         return "Open a model to see what each of its heads attends to.", "open_folder"
-    model = state.current_model
-    if model and model.reads != "text":
+    model, site = state.current_model, state.selection.site or ""
+    if model is None:
+        return "Type a text, and see what each head attends to.", "focus_text"
+    if not model.reads:
         return _no_input(model), "open_folder"
-    what = "a source and a target text" if model and model.takes_target else "a text"
-    if model and not model.has_tokenizer:
-        what = "token ids, for example 5 17 2"
-    return f"Type {what}, and see what each head attends to.", "focus_text"
+    what, command = _what_to_give(model, site)
+    return f"{what}, and see what each head attends to.", command
+
+
+def _what_to_give(model: OpenedModel, site: str) -> Guidance:
+    if "sound" in model.reads:
+        return "Open a sound, a WAV file", "open_sound"
+    if "picture" in model.reads and ("text" not in model.reads or site == "vision.self"):
+        return "Open a picture", "open_picture"
+    if not model.has_tokenizer:
+        return "Type token ids, for example 5 17 2", "focus_text"
+    if "picture" in model.reads:
+        return "Type a text, or open a picture", "open_picture"
+    return ("Type a source and a target text" if "target" in model.reads else "Type a text"), "focus_text"
 
 
 def _no_input(model: OpenedModel) -> str:
     return (
-        f"{model.info.name} reads {model.reads}, for which this window has no input yet: run it from Python "
-        "(open_checkpoint and trace of core_model); its weights are under Tensors."
+        f"{model.info.name} reads vectors, for which this window has no input: run it from Python "
+        "(open_checkpoint and run_trace of core_model); its weights are under Tensors."
     )
 
 

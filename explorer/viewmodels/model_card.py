@@ -80,7 +80,7 @@ def _sentence(text: str) -> str:
 
 def _overview(opened: OpenedModel) -> FactSection:
     info = opened.info
-    is_typed = opened.takes_text and not opened.has_tokenizer
+    is_typed = "text" in opened.reads and not opened.has_tokenizer
     tokenizer = "found" if opened.has_tokenizer else "none: type token ids" if is_typed else "none"
     rows = (
         *_origin(info),

@@ -9,14 +9,14 @@ import threading
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
-from explorer.state.app_state import InputKind, ModelInput, OpenedModel, Source, Tokens
+from explorer.state.app_state import ModelInput, OpenedModel, Source, Tokens
 from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.answers import ANSWERS
+from explorer.workers.inputs import inputs_of, reads_of
 from explorer.workers.lru import Lru
 
 if TYPE_CHECKING:
     from core_model.checkpoint import Checkpoint
-    from core_model.config import ModelConfig
     from core_model.nn.transformer import Transformer
     from core_model.trace import Inputs, Trace
 
@@ -67,10 +67,8 @@ class Engine:
             source=source,
             info=checkpoint.info,
             has_tokenizer=checkpoint.tokenizer is not None,
-            takes_pair=config is not None and config.decoder is None and checkpoint.tokenizer is not None,
-            takes_target=config is not None and config.decoder is not None and config.encoder is not None,
+            reads=reads_of(checkpoint),
             normalizers=", ".join(sorted({spec.normalizer for layers in attentions for spec in layers})),
-            reads=_reads(config) if config else "text",
             families=self._families(source),
         )
 
@@ -96,31 +94,23 @@ class Engine:
             self._models.put(source, held, size)
         return held
 
-    def inputs(self, source: Source, text: ModelInput) -> Inputs:
-        """What the model reads; ids typed by hand where there is no tokenizer."""
-        held = self._inputs.get((source, text))
+    def inputs(self, source: Source, given: ModelInput) -> Inputs:
+        """What the model reads; see `inputs_of`."""
+        held = self._inputs.get((source, given))
         if held is None:
-            checkpoint = self.checkpoint(source)
-            if checkpoint.tokenizer is None and checkpoint.config is not None:
-                held = typed_inputs(checkpoint.config, text)
-            else:
-                held = checkpoint.encode(text.text, pair=text.pair or None, target=text.target or None)
-            self._inputs.put((source, text), held, 1)
+            held = inputs_of(self.checkpoint(source), given)
+            self._inputs.put((source, given), held, 1)
         return held
 
-    def tokens(self, source: Source, text: ModelInput) -> Tokens:
-        """The tokens of a text in the stacks that read it."""
-        inputs = self.inputs(source, text)
-        has_encoder = any(site.site.startswith("encoder") for site in self.checkpoint(source).info.sites)
-        return Tokens(
-            source=source,
-            inputs=text,
-            encoder=inputs.tokens if has_encoder else None,
-            decoder=inputs.decoder_tokens if has_encoder else inputs.tokens,
-        )
+    def tokens(self, source: Source, given: ModelInput) -> Tokens:
+        """What was given as tokens, patches or frames, in the stacks that read it."""
+        inputs, config = self.inputs(source, given), self.checkpoint(source).config
+        read = {name: inputs.tokens_of(name) for name in config.stacks} if config else {}
+        stacks = {name: tokens for name, tokens in read.items() if tokens is not None}
+        return Tokens(source=source, inputs=given, stacks=stacks, notes=inputs.notes)
 
     def trace(self, query: TraceQuery, cancel: CancelToken, progress: Progress) -> Trace:
-        """The forward pass over a text, run once and kept."""
+        """The forward pass over an input, run once and kept."""
         held = self._traces.get(query)
         if held is None:
             from core_model.trace import run_trace
@@ -134,22 +124,3 @@ class Engine:
         """Let go of everything that is held."""
         for cache in (self._traces, self._models, self._inputs, self._checkpoints):
             cache.clear()
-
-
-def _reads(config: ModelConfig) -> InputKind:
-    """What the first stack is given; the second of two towers can be left out."""
-    from core_model.config import AudioEmbedding, PatchEmbedding, VectorEmbedding
-
-    kinds: dict[type, InputKind] = {AudioEmbedding: "sound", PatchEmbedding: "pictures", VectorEmbedding: "vectors"}
-    return kinds.get(type(next(iter(config.stacks.values())).embedding), "text")
-
-
-def typed_inputs(config: ModelConfig, text: ModelInput) -> Inputs:
-    """Ids typed by hand, in the decoder's field too. Raises TokenizerError naming what is not an id of the model."""
-    from core_model.tokenize.typed_ids import TypedIds
-    from core_model.trace import Inputs
-
-    stacks = list(config.stacks.values())
-    tokens = TypedIds(stacks[0].tokens.vocab_size).encode(text.text)
-    target = TypedIds(stacks[-1].tokens.vocab_size).encode(text.target) if len(stacks) > 1 and text.target else None
-    return Inputs(ids=tokens.ids, tokens=tokens, decoder_ids=target.ids if target else None, decoder_tokens=target)

@@ -113,7 +113,7 @@ class Lane:
             return self._running
 
     def _run(self, job: _Job) -> Outcome:
-        failed = job.query.failed
+        failed = job.query.failure
         try:
             job.cancel.check()
             result = self._answer(job.query, job.cancel, job.note_progress)

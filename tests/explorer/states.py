@@ -49,8 +49,7 @@ def opened(source: Source = SOURCE, **changes: object) -> OpenedModel:
         source=source,
         info=model_info(),
         has_tokenizer=True,
-        takes_pair=False,
-        takes_target=False,
+        reads=("text",),
         normalizers="softmax",
     )
     return replace(model, **changes)
@@ -69,7 +68,7 @@ def encoding(*texts: str) -> Encoding:
 
 
 def tokens(*texts: str, source: Source = SOURCE, inputs: ModelInput = INPUTS) -> Tokens:
-    return Tokens(source=source, inputs=inputs, encoder=None, decoder=encoding(*(texts or ("the", " cat", " sat"))))
+    return Tokens(source=source, inputs=inputs, stacks={"decoder": encoding(*(texts or ("the", " cat", " sat")))})
 
 
 def trace_facts(source: Source = SOURCE, inputs: ModelInput = INPUTS) -> TraceFacts:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from core_model.results import Reads
 from explorer.chrome.dropping import DropError, drop_move
-from explorer.state.app_state import ModelInput, Source
+from explorer.state.app_state import AppState, ModelInput, Source
+from explorer.state.given_file import GivenFile
 from explorer.state.training_moves import set_draft
-from tests.explorer.states import traced_state
+from tests.explorer.states import opened, traced_state
 
 
 def test_a_text_file_becomes_the_text_and_the_model_stays(tmp_path: Path) -> None:
@@ -27,6 +29,28 @@ def test_anything_else_is_opened(tmp_path: Path, name: str) -> None:
         path.mkdir()
     state = traced_state()
     assert drop_move([path], state)(state).source == Source(path=path, opening=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("cat.PNG", "picture"), ("cat.jpg", "picture"), ("cat.webp", "picture"), ("cat.wav", "sound")]
+)
+def test_a_picture_or_a_sound_is_given_to_a_model_that_reads_it(tmp_path: Path, name: str, kind: Reads) -> None:
+    path = tmp_path / name
+    path.touch()
+    state = traced_state(model=opened(reads=(kind,)))
+    after = drop_move([path], state)(state)
+    assert getattr(after.inputs, kind) == GivenFile.at(path) and after.source == state.source
+    with pytest.raises(DropError, match=f"{name} is a {kind}: tiny does not read {kind}s; open a model that reads"):
+        drop_move([path], traced_state())
+    with pytest.raises(DropError, match=f"{name} is a {kind}: open a model that reads {kind}s"):
+        drop_move([path], AppState())
+
+
+def test_a_text_is_not_given_to_a_model_of_pictures(tmp_path: Path) -> None:
+    path = tmp_path / "poem.txt"
+    path.write_text("a rose", encoding="utf-8")
+    with pytest.raises(DropError, match=r"poem.txt is a text: tiny does not read texts; open a model that reads texts"):
+        drop_move([path], traced_state(model=opened(reads=("picture",))))
 
 
 def test_a_huge_text_is_refused_with_its_size(tmp_path: Path) -> None:

@@ -123,7 +123,8 @@ def test_input_that_is_no_text_is_named_by_its_first_wrong_byte(cli: Cli, decode
         (("--width-mm", 2), "The width is 2 mm: choose from 30 to 1000 mm."),
         (("--out", "a.jpg"), "'a.jpg' ends in '.jpg': give it one of .svg, .pdf, .png, .csv, .npz."),
         (("--out", "/none/a.svg"), "Cannot write /none/a.svg: its folder does not exist"),
-        (("--text", ""), "The text is empty: give --text what the model shall read."),
+        (("--text", ""), "There is nothing to read: "),
+        (("--picture", "cat.png"), "--picture was given, but "),
         (("--text", "5 cat"), "'cat' is not a token id"),
     ],
 )

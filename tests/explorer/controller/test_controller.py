@@ -213,7 +213,7 @@ def test_why_a_checkpoint_cannot_be_opened_is_shown_where_the_matrix_would_be(be
 
 def test_a_model_that_cannot_run_says_so_and_reads_no_text(bench: Bench) -> None:
     bench.controller.start()
-    bench.answer("open", opened(info=model_info(refusal="fnet has no attention")))
+    bench.answer("open", opened(info=model_info(refusal="fnet has no attention"), reads=()))
     assert isinstance(bench.matrix.last, Problem)
     assert bench.matrix.last.message == "fnet has no attention"
     assert bench.lane.asked == {}

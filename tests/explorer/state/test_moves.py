@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Source
+from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Source, Tokens
+from explorer.state.given_file import GivenFile
 from explorer.state.moves import (
+    give_file,
     lock_cell,
     open_source,
     pick_head,
@@ -18,7 +20,7 @@ from explorer.state.moves import (
     with_tokens,
     with_trace,
 )
-from tests.explorer.states import INPUTS, SOURCE, model_info, opened, site, tokens, trace_facts, traced_state
+from tests.explorer.states import INPUTS, SOURCE, encoding, model_info, opened, site, tokens, trace_facts, traced_state
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_another_site_lets_the_cell_go_and_keeps_to_its_own_sizes() -> None:
     state = traced_state(
         model=model, selection=Selection(site="encoder.self", layer=1, head=3, cell=Cell(query=0, key=0))
     )
-    state = replace(state, tokens=replace(tokens(), encoder=tokens().decoder))
+    state = replace(state, tokens=replace(tokens(), stacks={"encoder": encoding("a"), "decoder": encoding("b")}))
     assert pick_site("decoder.cross")(state).selection == Selection(site="decoder.cross", layer=0, head=1)
 
 
@@ -100,6 +102,45 @@ def test_another_text_lets_the_cell_go() -> None:
     )
     state = set_inputs(ModelInput(text="a dog"))(state)
     assert (state.selection.cell, state.hover, state.current_tokens) == (None, None, None)
+
+
+def test_a_model_keeps_what_it_reads_of_the_input_and_nothing_else(tmp_path: Path) -> None:
+    picture = GivenFile.at(tmp_path / "cat.png")
+    state = AppState(source=SOURCE, inputs=ModelInput(text="a cat", picture=picture))
+    assert with_model(opened(reads=("text", "pair")))(state).inputs == ModelInput(text="a cat")
+    assert with_model(opened(reads=("picture",), has_tokenizer=False))(state).inputs == ModelInput(picture=picture)
+    assert with_model(opened(reads=("text", "picture")))(state).inputs == state.inputs
+
+
+def _two_towers(**changes: object) -> AppState:
+    info = model_info(sites=(site("text.self"), site("vision.self")))
+    state = traced_state(
+        model=opened(info=info, reads=("text", "picture")),
+        inputs=ModelInput(text="a cat"),
+        selection=Selection(site="text.self", cell=Cell(query=0, key=0)),
+    )
+    return replace(state, **changes)
+
+
+def test_a_picture_given_to_two_towers_shows_the_one_that_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "cat.png"
+    state = give_file("picture", path)(_two_towers())
+    assert state.inputs == ModelInput(text="a cat", picture=GivenFile.at(path))
+    assert state.selection == Selection(site="vision.self")
+
+
+def test_taking_the_picture_away_leaves_the_rest_and_the_site(tmp_path: Path) -> None:
+    state = give_file("picture", tmp_path / "cat.png")(_two_towers())
+    assert give_file("picture", None)(state).inputs == ModelInput(text="a cat")
+    assert give_file("picture", None)(state).selection.site == "vision.self"
+
+
+def test_a_tower_that_was_given_nothing_is_left_for_the_one_that_was() -> None:
+    state = _two_towers()
+    read = Tokens(source=SOURCE, inputs=state.inputs, stacks={"vision": encoding("class", "patch")})
+    assert with_tokens(read)(state).selection.site == "vision.self"
+    both = replace(read, stacks={"text": encoding("a"), "vision": encoding("class")})
+    assert with_tokens(both)(state).selection.site == "text.self"
 
 
 def test_what_the_weights_told_goes_onto_the_card() -> None:

@@ -2,16 +2,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from core_model.errors import InputError
 from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Viewport
+from explorer.state.given_file import GivenFile
 from explorer.state.queries import (
     EXACT_LIMIT,
     POOLED_AT_ONCE,
     HeadsQuery,
     InspectorQuery,
     MatrixQuery,
+    TokensQuery,
     TraceQuery,
     heads_query,
     inspector_query,
@@ -21,6 +25,7 @@ from explorer.state.queries import (
 )
 from tests.explorer.states import INPUTS, SOURCE, opened, tokens, trace_facts, traced_state
 
+FILE = GivenFile(path=Path("/given"), stamp=None)
 PANELS = {"heads": heads_query, "matrix": matrix_query, "inspector": inspector_query}
 
 
@@ -42,6 +47,35 @@ def test_facts_are_asked_one_after_another() -> None:
 def test_a_model_without_text_is_not_run() -> None:
     state = AppState(source=SOURCE, model=opened())
     assert set(wanted(state, PANELS)) == {"open"}
+
+
+def test_a_picture_alone_runs_a_model_that_reads_pictures_and_no_other() -> None:
+    inputs = ModelInput(picture=FILE)
+    state = AppState(source=SOURCE, model=opened(reads=("text", "picture")), inputs=inputs)
+    assert wanted(state, PANELS)["tokens"] == TokensQuery(source=SOURCE, inputs=inputs)
+    assert "tokens" not in wanted(replace(state, model=opened(reads=("text", "pair"))), PANELS)
+
+
+def test_a_target_alone_is_nothing_to_run_on() -> None:
+    state = AppState(source=SOURCE, model=opened(reads=("sound", "target")), inputs=ModelInput(target="hello"))
+    assert "tokens" not in wanted(state, PANELS)
+
+
+def test_a_tower_that_was_given_nothing_has_no_picture() -> None:
+    assert matrix_query(traced_state(selection=Selection(site="vision.self"))) is None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "failure", "remedy"),
+    [
+        (ModelInput(text="a"), "The text cannot be read", "focus_text"),
+        (ModelInput(picture=FILE), "The picture cannot be read", "open_picture"),
+        (ModelInput(sound=FILE, target="a"), "The sound or the text cannot be read", "open_sound"),
+    ],
+)
+def test_a_failure_names_what_was_given_and_offers_another(inputs: ModelInput, failure: str, remedy: str) -> None:
+    query = TokensQuery(source=SOURCE, inputs=inputs)
+    assert (query.failure, query.remedy_for(InputError("no"))) == (failure, remedy)
 
 
 def test_a_hidden_panel_asks_nothing() -> None:

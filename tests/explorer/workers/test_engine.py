@@ -38,7 +38,9 @@ TEXT = ModelInput(text="a cat sat")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     save_decoder(folder / "decoder")
+    save_encoder(folder / "encoder")
     save_encoder(folder / "bare", with_tokenizer=False)
+    save_picture_encoder(folder / "pixels")
     save_encoder_decoder(folder / "translator")
     return folder
 
@@ -63,14 +65,20 @@ def matrix(trace: TraceQuery, *, size: int = 64, rows: Span | None = None, cols:
 
 
 @pytest.mark.parametrize(
-    ("name", "tokenizer", "pair", "target"),
-    [("decoder", True, False, False), ("bare", False, False, False), ("translator", True, False, True)],
+    ("name", "has_tokenizer", "reads"),
+    [
+        ("decoder", True, {"text"}),
+        ("encoder", True, {"text", "pair"}),
+        ("bare", False, {"text"}),
+        ("translator", True, {"text", "target"}),
+        ("pixels", False, {"picture"}),
+    ],
 )
-def test_opening_tells_which_inputs_a_model_takes(
-    engine: Engine, folder: Path, name: str, tokenizer: bool, pair: bool, target: bool
+def test_opening_tells_what_a_model_can_be_given(
+    engine: Engine, folder: Path, name: str, has_tokenizer: bool, reads: set[str]
 ) -> None:
     opened = ask(engine, OpenQuery(source=Source(path=folder / name)))
-    assert (opened.has_tokenizer, opened.takes_pair, opened.takes_target) == (tokenizer, pair, target)
+    assert (opened.has_tokenizer, set(opened.reads)) == (has_tokenizer, reads)
     assert opened.normalizers == "softmax"
 
 
@@ -160,8 +168,3 @@ def test_only_so_many_checkpoints_keep_their_files_open(engine: Engine, folder: 
     for opening in range(1, 6):
         engine.checkpoint(Source(path=folder / "decoder", opening=opening))
     assert engine.checkpoint(Source(path=folder / "decoder")) is not first
-
-
-def test_what_a_model_reads_is_known_from_its_first_stack(engine, folder, tmp_path):
-    assert ask(engine, OpenQuery(source=Source(path=folder / "bare"))).reads == "text"
-    assert ask(engine, OpenQuery(source=Source(path=save_picture_encoder(tmp_path / "pixels")))).reads == "pictures"
