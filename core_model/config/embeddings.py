@@ -67,6 +67,9 @@ class PatchEmbedding:
 
     `n_class_tokens` learned vectors come first; then, once absolute positions are added, `n_registers` more that have
     none are put behind them (Darcet et al. 2024). `norm` follows, then dropout. Sizes are rows, columns of pixels.
+
+    An image of another size than those of training has positions from between those its patches learned, by a cubic
+    `interpolation` of rows and columns; "antialiased" smooths them where patches are fewer. None: it cannot be read.
     """
 
     image_size: tuple[int, int]
@@ -77,6 +80,7 @@ class PatchEmbedding:
     bias: bool = True
     norm: NormSpec | None = None
     dropout: float = 0.0
+    interpolation: Literal["cubic", "antialiased"] | None = "cubic"
 
     def __post_init__(self) -> None:
         require_counts(self, 1, "n_channels")
@@ -91,18 +95,22 @@ class PatchEmbedding:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """How many rows and columns of whole patches an image has."""
-        return self.image_size[0] // self.patch_size[0], self.image_size[1] // self.patch_size[1]
+        """How many rows and columns of whole patches an image of training has."""
+        return self.grid_of(self.image_size)
+
+    def grid_of(self, size: tuple[int, int]) -> tuple[int, int]:
+        """How many rows and columns of whole patches an image of that size has."""
+        return size[0] // self.patch_size[0], size[1] // self.patch_size[1]
 
     @property
     def n_positions(self) -> int:
-        """Number of vectors with a position: class tokens and patches."""
+        """Number of vectors with a learned position: class tokens and the patches of an image of training."""
         return self.n_class_tokens + self.grid[0] * self.grid[1]
 
-    @property
-    def n_tokens(self) -> int:
-        """Number of vectors the layers read."""
-        return self.n_positions + self.n_registers
+    def n_tokens(self, size: tuple[int, int]) -> int:
+        """Number of vectors the layers read of an image of that size."""
+        n_rows, n_columns = self.grid_of(size)
+        return self.n_class_tokens + self.n_registers + n_rows * n_columns
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,6 +84,18 @@ class Patches(Embedding):
             return patches_BNC
         return torch.cat((self.class_tokens.expand(len(given), -1, -1), patches_BNC), dim=1)
 
+    def positions(self, learned_NC: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+        """The learned positions [N, C] of class tokens and patches, for an image of that size; see PatchEmbedding."""
+        grid = self.spec.grid_of(size)
+        if grid == self.spec.grid:
+            return learned_NC
+        class_NC, patches_NC = learned_NC.tensor_split([self.spec.n_class_tokens])
+        patches_CYX = patches_NC.unflatten(0, self.spec.grid).permute(2, 0, 1)
+        resized_CYX = functional.interpolate(
+            patches_CYX[None].float(), grid, mode="bicubic", antialias=self.spec.interpolation == "antialiased"
+        )[0]
+        return torch.cat((class_NC, resized_CYX.flatten(1).T.to(class_NC)))
+
     def forward(
         self, x_BNE: torch.Tensor, position_NE: torch.Tensor | None, type_ids_BN: torch.Tensor | None
     ) -> torch.Tensor:

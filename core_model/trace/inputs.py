@@ -83,7 +83,7 @@ class Inputs:
         return 0 if source is None else len(source)
 
     def tokens_of(self, stack: str) -> Encoding | None:
-        """What a person reads of the vectors of a stack, by its name; None where none were named or it reads nothing."""
+        """What a person reads of a stack's vectors, by its name; None where they have no names or there are none."""
         if stack == "decoder" and self.n_decoder_tokens:
             return self.decoder_tokens
         if stack == "vision":

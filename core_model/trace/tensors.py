@@ -39,6 +39,20 @@ class GivenTensors:
             for name, stack in config.stacks.items()
         )
 
+    def notes(self, config: ModelConfig) -> tuple[str, ...]:
+        """What the model adds to learned weights so that it can read this."""
+        told: list[str] = []
+        for name, given in self.by_stack.items():
+            spec = config.stacks[name].embedding
+            if not isinstance(spec, PatchEmbedding) or config.stacks[name].position is None:
+                continue
+            grid = spec.grid_of((given.shape[2], given.shape[3]))
+            if grid != spec.grid:
+                told.append(
+                    f"positions of {_by(grid)} patches interpolated from the {_by(spec.grid)} learned (bicubic)"
+                )
+        return tuple(told)
+
 
 def checked_tensors(model: Transformer, inputs: Inputs) -> GivenTensors:
     """The tensors of inputs that fit the model.
@@ -101,9 +115,12 @@ def _checked(stack: StackConfig, inputs: Inputs, names: Sequence[str]) -> np.nda
     if array is None:
         return None
     if isinstance(spec, PatchEmbedding):
-        return _of_shape("pixels", array, (spec.n_channels, *spec.image_size), "[channels, rows, columns]")
+        _require_readable(spec, array.shape)
+        return array
     if isinstance(spec, AudioEmbedding):
-        return _of_shape("features", array, (spec.n_features, array.shape[1]), "[features, frames]")
+        if array.shape[0] != spec.n_features:
+            raise TraceError(f"features have {array.shape[0]} rows: this model reads {spec.n_features} a frame")
+        return array
     if np.issubdtype(array.dtype, np.integer):
         return _known(names[0], array, stack.tokens.vocab_size)
     width = spec.d_embedding if isinstance(spec, TokenEmbedding) else stack.d_model
@@ -112,10 +129,20 @@ def _checked(stack: StackConfig, inputs: Inputs, names: Sequence[str]) -> np.nda
     return array
 
 
-def _of_shape(name: str, array: np.ndarray, shape: tuple[int, ...], axes: str) -> np.ndarray:
-    if array.shape != shape:
-        raise TraceError(f"{name} have the shape {list(array.shape)}: this model reads {axes} = {list(shape)}")
-    return array
+def _require_readable(spec: PatchEmbedding, shape: tuple[int, ...]) -> None:
+    """Refuse pixels of other channels, and of a size for which there are no positions."""
+    n_channels, *size = shape
+    if n_channels != spec.n_channels:
+        raise TraceError(f"pixels have {n_channels} channels: this model reads {spec.n_channels}")
+    grid, told = spec.grid_of((size[0], size[1])), f"pixels are {_by(size)} (rows x columns)"
+    if 0 in grid:
+        raise TraceError(f"{told}: this model reads patches of {_by(spec.patch_size)}, so that they hold none")
+    if grid != spec.grid and spec.interpolation is None:
+        raise TraceError(f"{told}: this model has positions for {_by(spec.image_size)} only; resize them")
+
+
+def _by(size: Sequence[int]) -> str:
+    return f"{size[0]} x {size[1]}"
 
 
 def _known(name: str, given: Ids | None, n_rows: int) -> np.ndarray | None:
@@ -139,5 +166,5 @@ def _batched(array: np.ndarray, parameter: torch.Tensor) -> torch.Tensor:
 def _n_vectors(stack: StackConfig, given: torch.Tensor) -> int:
     spec = stack.embedding
     if isinstance(spec, PatchEmbedding):
-        return spec.n_tokens
+        return spec.n_tokens((given.shape[2], given.shape[3]))
     return spec.n_tokens(given.shape[2]) if isinstance(spec, AudioEmbedding) else given.shape[1]

@@ -56,11 +56,15 @@ def run_trace(
         model.train(was_training)
     tap.check_edits_used()
     logits = None if logits_BNV is None else _array(logits_BNV[0])
-    return Trace(tap.heads, tap.activations, hidden=_array(hidden_BNC[0]), logits=logits)
+    notes = (*inputs.notes, *given.notes(model.config))
+    return Trace(tap.heads, tap.activations, hidden=_array(hidden_BNC[0]), logits=logits, notes=notes)
 
 
 class Trace:
-    """Queries, keys and row normalisers of every attention, and the outputs. Lives on the thread that made it."""
+    """Queries, keys and row normalisers of every attention, and the outputs. Lives on the thread that made it.
+
+    `notes` say what was done so that the model can read what was given: the inputs' own, and interpolated positions.
+    """
 
     def __init__(
         self,
@@ -69,8 +73,9 @@ class Trace:
         *,
         hidden: FloatArray,
         logits: FloatArray | None,
+        notes: tuple[str, ...] = (),
     ) -> None:
-        self.hidden, self.logits = hidden, logits
+        self.hidden, self.logits, self.notes = hidden, logits, notes
         self._heads, self._activations = dict(heads), dict(activations)
         self._scores: OrderedDict[tuple[str, int, int], HeadScores] = OrderedDict()
 

@@ -64,7 +64,7 @@ def test_patches_are_read_row_by_row_behind_class_tokens_and_registers():
         expected_C = embedding.patches.weight.flatten(1) @ second + embedding.patches.bias
         position_NC = torch.arange(7.0)[:, None].expand(7, WIDTH)
         got_BNC = embedding(x_BNC, position_NC, None)
-    assert got_BNC.shape == (1, spec.n_tokens, WIDTH)
+    assert got_BNC.shape == (1, spec.n_tokens(spec.image_size), WIDTH)
     torch.testing.assert_close(got_BNC[0, 0], torch.full((WIDTH,), 5.0))
     torch.testing.assert_close(got_BNC[0, 1:3], torch.full((2, WIDTH), 7.0))
     torch.testing.assert_close(got_BNC[0, 4], expected_C + 2)
