@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPlainTextEdit, QSplitter, QToolButton, QVBoxLayout, QWidget
 
 from explorer.panels.panel import Panel
@@ -14,6 +14,7 @@ from explorer.theme.fonts import token_font
 from explorer.theme.icons import icon
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import ICON
+from explorer.widgets.state_page import StatePage
 
 _ROLES = {"info": "text_muted", "warning": "warning", "error": "error"}
 
@@ -39,23 +40,33 @@ class MessagesPanel(Panel):
         self._copy.setIcon(icon("copy"))
         self._copy.setToolTip(self.tr("Copy the message with its details."))
         self._copy.clicked.connect(self._on_copy_clicked)
+        self._copy.setEnabled(False)
         splitter = QSplitter(Qt.Orientation.Vertical, self)
         splitter.addWidget(self._list)
         splitter.addWidget(self._details)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(splitter)
+        self._page = StatePage(themes, splitter, self)
+        self._page.show_empty(
+            self.tr("Nothing has been said yet. Warnings, errors and what came of longer work stay here.")
+        )
+        layout.addWidget(self._page)
+        themes.theme_changed.connect(self._on_themes_theme_changed)
 
     def controls(self) -> Sequence[QWidget]:
         return (self._copy,)
 
     def show_state(self, state: AppState) -> None:
         for notice in state.notices[len(self._notices) :]:
-            self._list.insertItem(
-                0, QListWidgetItem(icon(notice.severity, self._themes.theme[_ROLES[notice.severity]]), notice.text)
-            )
+            self._list.insertItem(0, QListWidgetItem(self._icon(notice), notice.text))
+        if state.notices != self._notices:
+            self._notices = state.notices
             self._list.setCurrentRow(0)
-        self._notices = state.notices
+            self._copy.setEnabled(True)
+            self._page.show_content()
+
+    def _icon(self, notice: Notice) -> QIcon:
+        return icon(notice.severity, self._themes.theme[_ROLES[notice.severity]])
 
     @property
     def _chosen(self) -> Notice | None:
@@ -67,6 +78,11 @@ class MessagesPanel(Panel):
         details = self._chosen.details if self._chosen else ""
         self._details.setPlainText(details)
         self._details.setVisible(bool(details))
+
+    @Slot()
+    def _on_themes_theme_changed(self) -> None:
+        for row, notice in enumerate(reversed(self._notices)):
+            self._list.item(row).setIcon(self._icon(notice))
 
     @Slot()
     def _on_copy_clicked(self) -> None:
