@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from core_model.errors import TokenizerError
 
 Span = tuple[int, int]
+Unit: TypeAlias = Literal["token", "patch", "frame"]
+"""What an entry stands for: a token of a text, a patch of a picture, a frame of a sound."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
     """One text, or a pair of texts, as the tokens a model reads. All tuples have one entry a token."""
 
+    unit: ClassVar[Unit] = "token"
     ids: tuple[int, ...]
     texts: tuple[str, ...]
     """What a person reads for each token; a token that holds part of a character reads "🙂 1/3"."""
@@ -30,6 +33,18 @@ class Encoding:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+class Patches(Encoding):
+    """A picture as the patches a model reads, with what it puts before them."""
+
+    unit = "patch"
+
+
+class Frames(Encoding):
+    """A sound as the frames a model reads."""
+
+    unit = "frame"
 
 
 class Tokenizer(Protocol):
