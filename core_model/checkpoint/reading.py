@@ -5,7 +5,7 @@ Whatever goes wrong here leaves the tensors to look at: it becomes the `problem`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from core_model.checkpoint import native
-from core_model.checkpoint.facts import FACT_LABELS, native_facts, stated_facts
+from core_model.checkpoint.assuming import require_agreement, with_assumed
+from core_model.checkpoint.facts import native_facts, stated_facts
 from core_model.checkpoint.families import FAMILIES, family_of, family_of_tensors
 from core_model.checkpoint.families.family import Family, NameTable, Weights, weights_of
 from core_model.checkpoint.families.fields import read_keys
@@ -71,7 +72,7 @@ def read_checkpoint(location: Location, store: TensorStore, assume: Mapping[str,
             warnings=_config_warnings(document, store),
         )
         if document is not None and document.get("format") == native.FORMAT:
-            return _read_native(document, store)
+            return _read_native(document, store, assume)
         return _read_family(reading, location, store, document, assume)
     except _UnstatedError as error:
         return replace(reading, problem=error, needs=(error.fact,))
@@ -79,11 +80,12 @@ def read_checkpoint(location: Location, store: TensorStore, assume: Mapping[str,
         return replace(reading, problem=error)
 
 
-def _read_native(document: Mapping[str, Any], store: TensorStore) -> Reading:
+def _read_native(document: Mapping[str, Any], store: TensorStore, assume: Mapping[str, object]) -> Reading:
     """A model trained here: our own names and config."""
     config = native.read_config(document)
-    weights = weights_of(native.NAMES, _shapes(store))
-    reading = Reading(family="native", label="Transformer Explorer", config=config, facts=native_facts(config))
+    weights, facts = weights_of(native.NAMES, _shapes(store)), native_facts(config)
+    require_agreement(facts, assume)
+    reading = Reading(family="native", label="Transformer Explorer", config=config, facts=facts)
     return _matched(reading, native.NAMES, config, weights, store)
 
 
@@ -108,7 +110,8 @@ def _read_family(
         values=lambda name: store.read(name).ravel().tolist(),
     )
     stated = family.renamed(document or {})
-    known = _with_assumed(family, _with_sizes(family, weights, stated), assume)
+    told = {key: size for key, size in family.sizes(weights).items() if size is not None}
+    known = with_assumed(family, stated, told, assume)
     if document is None and (heads := family.places["n_heads"]) not in known:
         raise _UnstatedError(
             "n_heads",
@@ -215,34 +218,6 @@ def _config_warnings(document: Mapping[str, Any] | None, store: TensorStore) -> 
     if (method := stated_method(document)) and not quantised_weights(document, store.entries):
         warnings.append(f"config.json speaks of quantisation by {method}, but plain weights are stored: they are used")
     return tuple(warnings)
-
-
-def _with_sizes(family: Family, weights: Weights, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The config's keys and, where it lacks one, what the shapes tell."""
-    told = {key: size for key, size in family.sizes(weights).items() if size is not None}
-    return {**told, **document}
-
-
-def _with_assumed(family: Family, document: Mapping[str, Any], assume: Mapping[str, object]) -> dict[str, Any]:
-    """The config's keys with those the caller gave, under the family's own names."""
-    if unknown := [name for name in assume if name not in family.places]:
-        raise ConfigError(
-            f"{shown(repr(unknown[0]))} cannot be assumed of a {family.label} model: give one of "
-            f"{', '.join(name for name in FACT_LABELS if name in family.places)}"
-        )
-    known = dict(document)
-    for name, value in assume.items():
-        known = _with_value(known, family.places[name].split("."), value)
-    return known
-
-
-def _with_value(document: Mapping[str, Any], place: Sequence[str], value: object) -> dict[str, Any]:
-    """The document with a value at a place, inside parts of it where there are several keys."""
-    key, *inside = place
-    if inside:
-        part = document.get(key)
-        value = _with_value(part if isinstance(part, Mapping) else {}, inside, value)
-    return {**document, key: value}
 
 
 def _is_untied_against_config(family: Family, config: ModelConfig, document: Mapping[str, Any]) -> bool:

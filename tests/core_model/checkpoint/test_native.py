@@ -24,7 +24,7 @@ from core_model.nn.transformer import Transformer
 from core_model.shapes import tensor_shapes
 from core_model.tokenize.native import CharacterTokenizer
 from core_model.trace import Inputs, run_trace
-from tests.core_model.checkpoint.configs import EVERY, translator
+from tests.core_model.checkpoint.configs import EVERY, mixture, translator
 
 TOKENIZER = CharacterTokenizer.of_text("abcdefgh", special=("<s>", "</s>", "<pad>"))
 
@@ -240,3 +240,14 @@ def test_weights_are_as_readable_as_any_other_file_of_the_person(tmp_path: Path)
     (tmp_path / "other").touch()
     writing.write_weights(tmp_path, {"a": torch.zeros(2)})
     assert (tmp_path / "model.safetensors").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_nothing_else_is_assumed_of_a_run_folder_than_it_states(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    save_run_model(run, model_of(mixture()), None, {})
+    with open_checkpoint(run, assume={"n_heads": 6}) as checkpoint:
+        assert checkpoint.info.refusal is None
+    with open_checkpoint(run, assume={"n_heads": 4}) as checkpoint:
+        assert "n_heads was given as 4, but heads is 6 by config.json" in (checkpoint.info.refusal or "")
+    with open_checkpoint(run, assume={"wheels": 4}) as checkpoint:
+        assert "'wheels' cannot be assumed" in (checkpoint.info.refusal or "")

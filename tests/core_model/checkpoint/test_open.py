@@ -225,6 +225,43 @@ def test_assumed_facts_fill_what_the_config_lacks_and_others_are_refused(tmp_pat
         assert "wheels" in (checkpoint.info.refusal or "")
 
 
+@pytest.mark.parametrize(
+    ("assume", "told"),
+    [
+        ({"n_heads": 4}, "n_heads was given as 4, but n_head is 2 by config.json"),
+        (
+            {"activation": "relu"},
+            "activation was given as 'relu', but activation_function is 'gelu_new' by config.json",
+        ),
+        ({"eps": 0.1}, "eps was given as 0.1, but layer_norm_epsilon is 1e-05 by config.json"),
+        ({"n_heads": 2, "n_layers": 1}, "n_layers was given as 1, but n_layer is 2 by config.json"),
+    ],
+)
+def test_a_given_fact_that_the_config_states_otherwise_is_refused_with_both(
+    assume: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    with open_checkpoint(tiny.write(tmp_path), assume=assume) as checkpoint:
+        assert checkpoint.tensors
+        assert told in (checkpoint.info.refusal or "")
+        with pytest.raises(ConfigError, match=r"leave .* out, or correct the file"):
+            checkpoint.load_model()
+
+
+def test_a_given_fact_that_the_shapes_tell_otherwise_is_refused_with_both(tmp_path: Path) -> None:
+    folder = tiny.write(tmp_path)
+    (folder / "config.json").unlink()
+    with open_checkpoint(folder, assume={"n_heads": 2, "n_layers": 1}) as checkpoint:
+        assert "n_layers was given as 1, but n_layer is 2 by the shapes of its tensors" in (
+            checkpoint.info.refusal or ""
+        )
+
+
+def test_a_given_fact_that_the_files_state_as_well_changes_nothing(tmp_path: Path) -> None:
+    folder = tiny.write(tmp_path)
+    with open_checkpoint(folder) as plain, open_checkpoint(folder, assume={"n_heads": 2, "n_layers": 2}) as told:
+        assert told.info.refusal is None and told.info == plain.info
+
+
 @pytest.mark.parametrize(("value", "word"), [(math.nan, "NaN"), (math.inf, "Inf"), (-math.inf, "Inf")])
 def test_a_weight_that_is_no_number_is_a_warning_that_names_its_tensor(value: float, word: str, tmp_path: Path) -> None:
     weights = tiny.tensors()
