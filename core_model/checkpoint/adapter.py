@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from core_model.checkpoint.files import SafetensorsFile
+from core_model.checkpoint.files import SafetensorsFile, is_file_name
 from core_model.checkpoint.folder import Location, locate
 from core_model.checkpoint.header import Entry
 from core_model.checkpoint.hub_cache import find_cached
@@ -153,7 +153,7 @@ def find_base(location: Location) -> Path | None:
     if base is None:
         return None
     name = re.split(r"[/\\]", base.rstrip("/\\"))[-1]
-    if name.strip("."):
+    if is_file_name(name):
         for beside in (location.folder / name, location.folder.parent / name):
             if beside.is_dir() and not beside.samefile(location.folder):
                 return beside

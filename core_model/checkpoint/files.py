@@ -28,6 +28,14 @@ from core_model.results import FloatArray
 
 Number = TypeVar("Number", bound=np.generic)
 PIECE_BYTES = 1024 * 1024
+_LONGEST_NAME_BYTES = 255
+"""As long as a name may be in the file systems people have."""
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a file beside another may have that name: nothing that leads out of the folder, or that none can have."""
+    leads_out = text in ("", ".", "..") or any(mark in text for mark in "/\\:\0")
+    return not leads_out and len(text.encode("utf-8", "surrogatepass")) <= _LONGEST_NAME_BYTES
 
 
 def open_regular(path: Path) -> BufferedReader:

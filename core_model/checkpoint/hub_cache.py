@@ -17,7 +17,8 @@ from core_model.checkpoint.wording import counted, file_name, shown, some_of
 from core_model.errors import CheckpointError
 
 _ENTRY = re.compile(r"models--(?P<name>.+)")
-_REPOSITORY = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
+_REPOSITORY = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?", re.ASCII)
+"""As long as the Hub lets names be."""
 _REVISION_BYTES = 100
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core_model.checkpoint.files import SafetensorsFile
+from core_model.checkpoint.files import SafetensorsFile, is_file_name
 from core_model.checkpoint.header import Entry
 from core_model.checkpoint.json_text import read_json
 from core_model.checkpoint.wording import counted, file_name, shown, some_of
@@ -131,7 +131,7 @@ def read_index(path: Path) -> dict[str, Path]:
     if not weight_map:
         raise CheckpointError(f"{file_name(path)} has an empty weight_map: download the index again", path=path)
     for name, file in weight_map.items():
-        if not file or file in (".", "..") or any(mark in file for mark in "/\\:\0"):
+        if not is_file_name(file):
             raise CheckpointError(
                 f"{file_name(path)} puts {shown(name)} in {shown(repr(file))}: only the name of a file beside the "
                 "index is a valid path, nothing outside its folder is read or fetched",
