@@ -9,6 +9,7 @@ Shape letters: N rows (queries) of a block, M columns (keys) of a block, D head 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import torch
@@ -16,7 +17,7 @@ import torch
 from core_model.cancel import CancelToken
 from core_model.config import MaskSpec
 from core_model.nn import masks
-from core_model.nn.attention import HeadInputs, normalize, scores, visible_block
+from core_model.nn.scores import HeadInputs, normalize, scores, visible_block
 
 _NORMALISER_SCORES = 1 << 22
 """Scores held at once while row normalisers are computed: 16 MiB."""
@@ -28,8 +29,9 @@ class HeadScores:
     def __init__(self, heads: HeadInputs, head: int) -> None:
         self._head = heads.head(head)
         self.n_queries, self.n_keys = heads.n_queries, heads.n_keys
-        self._is_softmax = heads.spec.normalizer == "softmax"
-        self._is_product = heads.spec.soft_cap is None and not heads.is_biased and self._is_softmax
+        self._is_softmax = self._head.spec.normalizer == "softmax"
+        self.is_product = self._head.spec.soft_cap is None and not self._head.is_biased and self._is_softmax
+        """Whether its exponents are the product of `augmented` queries and keys."""
         self._row_normalizer: torch.Tensor | None = None
 
     @property
@@ -84,20 +86,13 @@ class HeadScores:
         query_positions = range(rows.start + start, rows.stop + start)
         return masks.coverage(self._head.spec.mask, query_positions, range(cols.start, cols.stop))
 
-    def exponents(self, rows: slice, cols: slice, out: torch.Tensor | None = None) -> torch.Tensor:
-        """What `to_weights` turns into weights [N, M], monotonically: so maxima can be taken before. Masked cells are
-        -inf.
+    def exponents(self, rows: slice, cols: slice) -> torch.Tensor:
+        """What `to_weights` turns into weights [N, M]: see `HeadGroup.exponents`."""
+        return HeadGroup((self,)).exponents(rows, cols)[0]
 
-        Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
-        """
-        if not self._is_product:
-            moved_NM = self._moved(self.scores(rows, cols), self.row_normalizer[rows])
-            return moved_NM if out is None else out.copy_(moved_NM)
-        q_ND, k_DM = self._augmented
-        e_NM = torch.mm(q_ND[rows], k_DM[:, cols], out=out)
-        if self.coverage(rows, cols) != "all":
-            e_NM.masked_fill_(self._masked_block(rows, cols), float("-inf"))
-        return e_NM
+    def exponents_of_scores(self, rows: slice, cols: slice) -> torch.Tensor:
+        """The same, whatever the scores are made of."""
+        return self._moved(self.scores(rows, cols), self.row_normalizer[rows])
 
     def to_weights(self, e_NM: torch.Tensor) -> torch.Tensor:
         """Weights of exponents; monotone, so it may follow a maximum."""
@@ -147,7 +142,13 @@ class HeadScores:
             logsumexp_N = torch.logaddexp(logsumexp_N, self._head.sinks_H.float())
         return _settled(logsumexp_N)
 
-    def _masked_block(self, rows: slice, cols: slice) -> torch.Tensor:
+    def reach(self, rows: slice) -> slice:
+        """The keys between the first and the last that any of the rows may see; those outside are masked."""
+        start = self._head.query_start
+        spans = masks.key_spans(self._head.spec.mask, rows.start + start, rows.stop - 1 + start, self.n_keys)
+        return slice(spans[0][0], spans[-1][1]) if spans else slice(0, 0)
+
+    def hidden(self, rows: slice, cols: slice) -> torch.Tensor:
         """`masked` of a block. Heads that share a mask share its blocks: they are often drawn one after another."""
         if self._head.key_mask_BM is not None:
             return self.masked(rows, cols)
@@ -165,7 +166,7 @@ class HeadScores:
         return s_NM - normalizer_N1 if self._is_softmax else s_NM / normalizer_N1
 
     @cached_property
-    def _augmented(self) -> tuple[torch.Tensor, torch.Tensor]:
+    def augmented(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Queries [N, D + 1] with -logsumexp as last column, keys [D + 1, M] with 1: their product is the exponent."""
         q_ND = self._head.q_BHND[0, 0].float() * self._head.spec.scale
         k_MD = self._head.k_BKMD[0, 0].float()
@@ -173,6 +174,44 @@ class HeadScores:
         q_augmented = torch.cat((q_ND, -self.row_normalizer.masked_fill(sees_none_N, 0.0)[:, None]), dim=1)
         k_augmented = torch.cat((k_MD, torch.ones_like(k_MD[:, :1])), dim=1)
         return q_augmented, k_augmented.t()
+
+
+class HeadGroup:
+    """Some heads of one attention, whose blocks come out of one product."""
+
+    def __init__(self, heads: Sequence[HeadScores]) -> None:
+        self.heads = tuple(heads)
+        self.first = self.heads[0]
+        """What they share, such as the mask, is asked of it."""
+
+    def exponents(self, rows: slice, cols: slice, out: torch.Tensor | None = None) -> torch.Tensor:
+        """What `to_weights` turns into weights [H, N, M], monotonically: so maxima can be taken before. Masked cells
+        are -inf.
+
+        Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
+        """
+        if not all(head.is_product for head in self.heads):
+            return torch.stack([head.exponents_of_scores(rows, cols) for head in self.heads], out=out)
+        q_HND, k_HDM = self._augmented
+        e_HNM = torch.bmm(q_HND[:, rows], k_HDM[:, :, cols], out=out)
+        if self.first.coverage(rows, cols) != "all":
+            e_HNM.masked_fill_(self.first.hidden(rows, cols), float("-inf"))
+        return e_HNM
+
+    def to_weights(self, e_HNM: torch.Tensor) -> torch.Tensor:
+        """Weights of exponents, by each head's own normaliser: an edit may have given one another."""
+        if len({head.inputs.spec.normalizer for head in self.heads}) == 1:
+            return self.first.to_weights(e_HNM)
+        return torch.stack([head.to_weights(e_NM) for head, e_NM in zip(self.heads, e_HNM, strict=True)])
+
+    @cached_property
+    def _augmented(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Those of the heads: queries [H, N, D + 1] and keys [H, D + 1, M]; no copies for a lone head."""
+        if len(self.heads) == 1:
+            q_ND, k_DM = self.first.augmented
+            return q_ND[None], k_DM[None]
+        q_HND, k_HMD = zip(*((q_ND, k_DM.t()) for q_ND, k_DM in (head.augmented for head in self.heads)), strict=True)
+        return torch.stack(q_HND), torch.stack(k_HMD).transpose(1, 2)
 
 
 @lru_cache(maxsize=16)

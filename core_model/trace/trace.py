@@ -14,7 +14,7 @@ from core_model import counts
 from core_model.cancel import CancelToken, Progress
 from core_model.device import available_memory
 from core_model.errors import TraceError
-from core_model.nn.attention import HeadInputs
+from core_model.nn.scores import HeadInputs
 from core_model.nn.transformer import Transformer
 from core_model.results import BoolArray, CellFacts, FloatArray, HeatmapView, Reduce, read_only
 from core_model.trace.edits import Edit
@@ -22,7 +22,7 @@ from core_model.trace.inputs import Inputs
 from core_model.trace.scores import HeadScores
 from core_model.trace.tap import CollectingTap
 from core_model.trace.tensors import GivenTensors, checked_tensors
-from core_model.trace.views import checked_range, pool, row_peaks
+from core_model.trace.views import checked_range, pool, row_peaks, thumbnails
 
 _KEPT_BYTES = 1 << 28
 """What the normalisers, scaled queries and keys of the heads last asked for may take; the oldest go first."""
@@ -94,8 +94,7 @@ class Trace:
         """Bytes of everything this trace keeps alive, each storage counted once."""
         kept = list(self._activations.values())
         for heads in self._heads.values():
-            kept += [t for t in (heads.q_BHND, heads.k_BKMD, heads.logsumexp_BHN) if t is not None]
-            kept += heads.distances.tensors if heads.distances is not None else ()
+            kept += heads.tensors
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in kept}
         outputs = self.hidden.nbytes + (0 if self.logits is None else self.logits.nbytes)
         return sum(storages.values()) + outputs
@@ -124,11 +123,12 @@ class Trace:
         cols = checked_range("cols", (key, key + 1), scores.n_keys)
         weights_M = scores.weights(rows, slice(0, scores.n_keys))[0]
         masked = bool(scores.masked(rows, cols)[0, 0])
+        has_score = not masked and head not in self._heads[site, layer].replaced
         return CellFacts(
             query=query,
             key=key,
             weight=float(weights_M[key]),
-            score=None if masked else float(scores.scores(rows, cols)[0, 0]),
+            score=float(scores.scores(rows, cols)[0, 0]) if has_score else None,
             rank=1 + int((weights_M > weights_M[key]).sum()),
             masked=masked,
             row_entropy=float(torch.special.entr(weights_M).sum()),
@@ -184,14 +184,8 @@ class Trace:
 
     def thumbnails(self, site: str, size: int = 64, *, cancel: CancelToken | None = None) -> FloatArray:
         """Max-pooled pictures of all heads [layers, heads, Y, X], at most `size` pixels a side; NaN where masked."""
-        n_layers, n_heads, n_queries, n_keys = self.shape(site)
-        pictures: list[torch.Tensor] = []
-        for layer in self._layers(site):
-            for head in range(n_heads):
-                scores = HeadScores(self._heads[site, layer], head)
-                picture = pool(scores, slice(0, n_queries), slice(0, n_keys), (size, size), cancel=cancel)
-                pictures.append(picture.weights.masked_fill(picture.masked, float("nan")))
-        return _array(torch.stack(pictures).unflatten(0, (n_layers, n_heads)))
+        layers = [thumbnails(self._heads[site, layer], size, cancel=cancel) for layer in self._layers(site)]
+        return _array(torch.stack(layers))
 
     @property
     def activations(self) -> tuple[str, ...]:

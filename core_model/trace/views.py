@@ -1,11 +1,12 @@
 """Part of one head's matrix, reduced to at most a screen's pixels: exact tiles, pooled overviews, thumbnails.
 
 Blocks of rows and columns are computed, reduced and dropped; what is held grows with the picture, not with the length.
-Shape letters: N rows and M columns of a block, Y and X pixels down and across.
+Shape letters: H heads, N rows and M columns of a block, Y and X pixels down and across.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,11 +14,18 @@ import torch
 
 from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
+from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
-from core_model.trace.scores import HeadScores
+from core_model.trace.scores import HeadGroup, HeadScores
 
-_BLOCK = 384
-"""Rows and columns of a block: its 576 KiB of float32 stay in a core's cache through product and maximum."""
+_BLOCK = (384, 384)
+"""Rows and columns of a block of one head: its 576 KiB of float32 stay in a cache through product and maximum."""
+_GROUP = 12
+"""Heads that are computed together at most."""
+_GROUP_BLOCK = (128, 256)
+"""Rows and columns of a block of several heads: a core does one head after another, and a group stays in its cache."""
+_GROUP_BYTES = 1 << 26
+"""What the queries and keys of a group may take. One head may take more: it is computed alone."""
 _PEAK_ROWS = 64
 """Whole rows of a sample held at once."""
 
@@ -55,10 +63,45 @@ def pool(
     head.prepare(cancel)
     if down == across == 1:
         return Pooled(weights=head.weights(rows, cols), masked=head.masked(rows, cols), cells=(1, 1))
-    canvas = _Canvas(head, rows, cols, (down, across), reduce)
-    row_chunks = list(_chunks(n_rows, down))
+    picture = _pooled(HeadGroup((head,)), rows, cols, (down, across), reduce, cancel, progress)
+    return Pooled(weights=picture.weights[0], masked=picture.masked, cells=picture.cells)
+
+
+def thumbnails(heads: HeadInputs, size: int, *, cancel: CancelToken | None = None) -> torch.Tensor:
+    """Max-pooled pictures [H, Y, X] of the whole of every head, at most `size` pixels a side; NaN where masked."""
+    rows, cols = slice(0, heads.n_queries), slice(0, heads.n_keys)
+    down, across = -(-heads.n_queries // size), -(-heads.n_keys // size)
+    n_heads = heads.q_BHND.shape[1]
+    # A head that an edit changed has a mask of its own.
+    n_most = 1 if heads.replaced else min(_GROUP, max(1, _GROUP_BYTES // HeadScores(heads, 0).n_bytes))
+    n_groups = -(-n_heads // n_most)
+    pictures: list[torch.Tensor] = []
+    for group in range(n_groups):
+        chosen = range(group * n_heads // n_groups, (group + 1) * n_heads // n_groups)
+        scores = HeadGroup([HeadScores(heads, head) for head in chosen])
+        for head in scores.heads:
+            head.prepare(cancel)
+        picture = _pooled(scores, rows, cols, (down, across), "max", cancel)
+        pictures.append(picture.weights.masked_fill(picture.masked, float("nan")))
+    return torch.cat(pictures)
+
+
+def _pooled(
+    heads: HeadGroup,
+    rows: slice,
+    cols: slice,
+    cells: tuple[int, int],
+    reduce: Reduce,
+    cancel: CancelToken | None,
+    progress: Progress | None = None,
+) -> Pooled:
+    """Blocks of rows x cols one after another, each taken in and dropped: weights [H, Y, X], masked [Y, X]."""
+    canvas = _Canvas(heads, rows, cols, cells, reduce)
+    block = _BLOCK if len(heads.heads) == 1 else _GROUP_BLOCK
+    row_chunks = list(_chunks(0, rows.stop - rows.start, cells[0], block[0]))
     for done, (top, bottom) in enumerate(row_chunks, start=1):
-        for left, right in _chunks(n_cols, across):
+        seen = heads.first.reach(slice(rows.start + top, rows.start + bottom))
+        for left, right in _chunks(*_whole_pixels(seen, cols, cells[1]), cells[1], block[1]):
             if cancel is not None:
                 cancel.check()
             canvas.add(top, bottom, left, right)
@@ -83,54 +126,62 @@ def row_peaks(
 class _Canvas:
     """The picture so far. A block adds to the pixels it touches, so blocks may be smaller or larger than a pixel."""
 
-    def __init__(self, head: HeadScores, rows: slice, cols: slice, cells: tuple[int, int], reduce: Reduce) -> None:
-        self._head, self._rows, self._cols, self._cells, self._reduce = head, rows, cols, cells, reduce
-        shape = -(-(rows.stop - rows.start) // cells[0]), -(-(cols.stop - cols.start) // cells[1])
-        device = head.inputs.q_BHND.device
-        self._best_YX = torch.full(shape, float("-inf"), device=device)
-        self._sum_YX = torch.zeros(shape if reduce == "mean" else (0, 0), device=device)
+    def __init__(self, heads: HeadGroup, rows: slice, cols: slice, cells: tuple[int, int], reduce: Reduce) -> None:
+        self._heads, self._rows, self._cols, self._cells, self._reduce = heads, rows, cols, cells, reduce
+        n_heads, device = len(heads.heads), heads.first.inputs.q_BHND.device
+        shape = n_heads, -(-(rows.stop - rows.start) // cells[0]), -(-(cols.stop - cols.start) // cells[1])
+        self._best_HYX = torch.full(shape, float("-inf"), device=device)
+        self._sum_HYX = torch.zeros(shape if reduce == "mean" else (n_heads, 0, 0), device=device)
         self._buffer = torch.empty(0, device=device)
 
     def add(self, top: int, bottom: int, left: int, right: int) -> None:
         """Compute and take in the block of rows top...bottom and columns left...right, counted from the corner."""
         rows = slice(self._rows.start + top, self._rows.start + bottom)
         cols = slice(self._cols.start + left, self._cols.start + right)
-        if self._head.coverage(rows, cols) == "none":
+        if self._heads.first.coverage(rows, cols) == "none":
             return
-        n_rows, n_cols = bottom - top, right - left
-        if self._buffer.numel() < n_rows * n_cols:
-            self._buffer = torch.empty(n_rows * n_cols, device=self._buffer.device)
-        e_NM = self._head.exponents(rows, cols, out=self._buffer[: n_rows * n_cols].view(n_rows, n_cols))
+        shape = len(self._heads.heads), bottom - top, right - left
+        n_cells = math.prod(shape)
+        if self._buffer.numel() < n_cells:
+            self._buffer = torch.empty(n_cells, device=self._buffer.device)
+        e_HNM = self._heads.exponents(rows, cols, out=self._buffer[:n_cells].view(shape))
         down, across = self._cells
-        pixels = slice(top // down, -(-bottom // down)), slice(left // across, -(-right // across))
-        best_YX = _by_pixel(_by_pixel(e_NM, 0, down, float("-inf")).amax(1), 1, across, float("-inf")).amax(2)
-        torch.maximum(self._best_YX[pixels], best_YX, out=self._best_YX[pixels])
+        pixels = slice(None), slice(top // down, -(-bottom // down)), slice(left // across, -(-right // across))
+        best_HYX = _by_pixel(_by_pixel(e_HNM, 1, down, float("-inf")).amax(2), 2, across, float("-inf")).amax(3)
+        torch.maximum(self._best_HYX[pixels], best_HYX, out=self._best_HYX[pixels])
         if self._reduce == "mean":
-            weights_NM = self._head.to_weights(e_NM)
-            sum_YX = _by_pixel(_by_pixel(weights_NM, 0, down, 0.0).sum(1), 1, across, 0.0).sum(2)
-            self._sum_YX[pixels] += sum_YX
+            weights_HNM = self._heads.to_weights(e_HNM)
+            self._sum_HYX[pixels] += _by_pixel(_by_pixel(weights_HNM, 1, down, 0.0).sum(2), 2, across, 0.0).sum(3)
 
     def finish(self) -> Pooled:
         """The picture as weights."""
-        masked_YX = self._best_YX == float("-inf")
+        masked_YX = (self._best_HYX == float("-inf")).all(0)
         if self._reduce == "max":
-            return Pooled(weights=self._head.to_weights(self._best_YX), masked=masked_YX, cells=self._cells)
+            weights_HYX = self._heads.to_weights(self._best_HYX)
+            return Pooled(weights=weights_HYX, masked=masked_YX, cells=self._cells)
         n_rows, n_cols = self._rows.stop - self._rows.start, self._cols.stop - self._cols.start
-        (down, across), (n_down, n_across) = self._cells, self._sum_YX.shape
+        (down, across), (n_down, n_across) = self._cells, self._sum_HYX.shape[1:]
         height_Y = (n_rows - torch.arange(n_down, device=masked_YX.device) * down).clamp(max=down)
         width_X = (n_cols - torch.arange(n_across, device=masked_YX.device) * across).clamp(max=across)
-        return Pooled(weights=self._sum_YX / (height_Y[:, None] * width_X), masked=masked_YX, cells=self._cells)
+        weights_HYX = self._sum_HYX / (height_Y[:, None] * width_X)
+        return Pooled(weights=weights_HYX, masked=masked_YX, cells=self._cells)
 
 
-def _chunks(n: int, per_pixel: int) -> Iterator[tuple[int, int]]:
-    """Ranges that cover 0...n, each either whole pixels or within one, at most about _BLOCK long."""
-    if per_pixel <= _BLOCK:
-        step = per_pixel * max(1, _BLOCK // per_pixel)
-        yield from ((start, min(start + step, n)) for start in range(0, n, step))
+def _whole_pixels(seen: slice, shown: slice, per_pixel: int) -> tuple[int, int]:
+    """The part of the cells shown that is seen, counted from where they begin and widened to the edges of pixels."""
+    first, last = max(seen.start - shown.start, 0), min(seen.stop, shown.stop) - shown.start
+    return first - first % per_pixel, min(last + -last % per_pixel, shown.stop - shown.start)
+
+
+def _chunks(start: int, stop: int, per_pixel: int, block: int) -> Iterator[tuple[int, int]]:
+    """Ranges that cover start...stop, each either whole pixels or within one, at most about a block long."""
+    if per_pixel <= block:
+        step = per_pixel * max(1, block // per_pixel)
+        yield from ((first, min(first + step, stop)) for first in range(start, stop, step))
         return
-    for pixel in range(0, n, per_pixel):
-        end = min(pixel + per_pixel, n)
-        yield from ((start, min(start + _BLOCK, end)) for start in range(pixel, end, _BLOCK))
+    for pixel in range(start, stop, per_pixel):
+        end = min(pixel + per_pixel, stop)
+        yield from ((first, min(first + block, end)) for first in range(pixel, end, block))
 
 
 def _by_pixel(x: torch.Tensor, axis: int, per_pixel: int, neutral: float) -> torch.Tensor:

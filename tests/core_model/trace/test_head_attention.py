@@ -3,6 +3,8 @@
 What is expected comes from attention by its definition, and from numpy on the whole matrix.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from core_model.config import AttentionSpec, MaskSpec, multi_head
 from core_model.errors import TraceError
-from core_model.nn.attention import HeadInputs
+from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
 from core_model.trace.trace import Trace
 from tests.core_model.attention_cases import SITE, AttentionCase, attention_cases
@@ -145,7 +147,8 @@ def test_a_row_and_a_cell_are_those_of_the_matrix(case: AttentionCase, data: st.
 def long_trace(spec: AttentionSpec, n_tokens: int) -> Trace:
     """A trace of random queries and keys, longer than any block that is computed at once."""
     generator = torch.Generator().manual_seed(0)
-    q_BHND, k_BKMD = 2 * torch.randn(2, 1, 1, n_tokens, spec.head_size, generator=generator)
+    q_BHND = 2 * torch.randn(1, spec.n_heads, n_tokens, spec.head_size, generator=generator)
+    k_BKMD = 2 * torch.randn(1, spec.n_key_heads, n_tokens, spec.head_size, generator=generator)
     heads = HeadInputs(spec=spec, q_BHND=q_BHND, k_BKMD=k_BKMD)
     return Trace({(SITE, 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
 
@@ -168,6 +171,26 @@ def test_views_of_many_blocks_are_the_matrix_pooled(options, size, reduce):
     whole = trace.attention(SITE, 0, 0)
     view = trace.view(SITE, 0, 0, rows=(1, 1301), cols=(0, 1300), size=size, reduce=reduce)
     np.testing.assert_allclose(view.values, pooled(whole[1:, :1300], size, reduce), atol=1e-6, rtol=2e-5)
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1301])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mask": MaskSpec(causal=True)},
+        {"mask": MaskSpec(window=40, n_global=2)},
+        {"mask": MaskSpec(causal=True, n_prefix=300)},
+        {"soft_cap": 3.0},
+    ],
+    ids=["causal", "window", "prefix", "capped"],
+)
+def test_thumbnails_of_many_heads_and_blocks_are_the_matrices_pooled(options, size):
+    """14 heads over 2: more than are computed together."""
+    trace = long_trace(replace(multi_head(14 * 3, 14, **options), n_key_heads=2), 1301)
+    thumbnails = trace.thumbnails(SITE, size)[0]
+    for head in range(14):
+        expected = pooled(trace.attention(SITE, 0, head), (size, size), "max")
+        np.testing.assert_allclose(np.nan_to_num(thumbnails[head]), expected, atol=1e-6, rtol=2e-5)
 
 
 def test_values_are_read_only_and_contiguous():
