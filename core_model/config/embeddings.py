@@ -68,8 +68,8 @@ class PatchEmbedding:
     `n_class_tokens` learned vectors come first; then, once absolute positions are added, `n_registers` more that have
     none are put behind them (Darcet et al. 2024). `norm` follows, then dropout. Sizes are rows, columns of pixels.
 
-    An image of another size than those of training has positions from between those its patches learned, by a cubic
-    `interpolation` of rows and columns; "antialiased" smooths them where patches are fewer. None: it cannot be read.
+    An image of another size than those of training has positions from between those its patches learned, by a bicubic
+    interpolation of rows and columns, which `smooths_positions` where it has fewer patches.
     """
 
     image_size: tuple[int, int]
@@ -80,7 +80,7 @@ class PatchEmbedding:
     bias: bool = True
     norm: NormSpec | None = None
     dropout: float = 0.0
-    interpolation: Literal["cubic", "antialiased"] | None = "cubic"
+    smooths_positions: bool = False
 
     def __post_init__(self) -> None:
         require_counts(self, 1, "n_channels")

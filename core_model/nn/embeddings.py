@@ -92,7 +92,7 @@ class Patches(Embedding):
         class_NC, patches_NC = learned_NC.tensor_split([self.spec.n_class_tokens])
         patches_CYX = patches_NC.unflatten(0, self.spec.grid).permute(2, 0, 1)
         resized_CYX = functional.interpolate(
-            patches_CYX[None].float(), grid, mode="bicubic", antialias=self.spec.interpolation == "antialiased"
+            patches_CYX[None].float(), grid, mode="bicubic", antialias=self.spec.smooths_positions
         )[0]
         return torch.cat((class_NC, resized_CYX.flatten(1).T.to(class_NC)))
 

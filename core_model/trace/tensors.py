@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from core_model.config import AudioEmbedding, ModelConfig, PatchEmbedding, StackConfig, TokenEmbedding
+from core_model.config import AudioEmbedding, GridPositions, ModelConfig, PatchEmbedding, StackConfig, TokenEmbedding
 from core_model.errors import TraceError
 from core_model.nn.transformer import Transformer
 from core_model.trace.inputs import Ids, Inputs
@@ -115,7 +115,7 @@ def _checked(stack: StackConfig, inputs: Inputs, names: Sequence[str]) -> np.nda
     if array is None:
         return None
     if isinstance(spec, PatchEmbedding):
-        _require_readable(spec, array.shape)
+        _require_readable(stack, spec, array.shape)
         return array
     if isinstance(spec, AudioEmbedding):
         if array.shape[0] != spec.n_features:
@@ -129,7 +129,7 @@ def _checked(stack: StackConfig, inputs: Inputs, names: Sequence[str]) -> np.nda
     return array
 
 
-def _require_readable(spec: PatchEmbedding, shape: tuple[int, ...]) -> None:
+def _require_readable(stack: StackConfig, spec: PatchEmbedding, shape: tuple[int, ...]) -> None:
     """Refuse pixels of other channels, and of a size for which there are no positions."""
     n_channels, *size = shape
     if n_channels != spec.n_channels:
@@ -137,8 +137,9 @@ def _require_readable(spec: PatchEmbedding, shape: tuple[int, ...]) -> None:
     grid, told = spec.grid_of((size[0], size[1])), f"pixels are {_by(size)} (rows x columns)"
     if 0 in grid:
         raise TraceError(f"{told}: this model reads patches of {_by(spec.patch_size)}, so that they hold none")
-    if grid != spec.grid and spec.interpolation is None:
-        raise TraceError(f"{told}: this model has positions for {_by(spec.image_size)} only; resize them")
+    biased = any(isinstance(layer.attention.position, GridPositions) for layer in stack.layers)
+    if grid != spec.grid and biased:
+        raise TraceError(f"{told}: this model has biases for the steps between patches of {_by(spec.image_size)} only")
 
 
 def _by(size: Sequence[int]) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families import vision
 from core_model.checkpoint.families.family import Family, Foreign, Row, Weights, row
@@ -39,6 +39,7 @@ class RegisterKeys(Dinov2Keys):
 
 def _read_as(family: Family, keys: Dinov2Keys, weights: Weights) -> ModelConfig:
     patches = vision.patches(keys, n_registers=keys.num_register_tokens)
+    patches = replace(patches, smooths_positions=family is REGISTERS)
     feed_forward = vision.feed_forward(keys, keys.d_hidden)
     if keys.use_swiglu_ffn:
         feed_forward = FeedForwardSpec(d_hidden=keys.d_hidden, activation="silu", gated=True)
