@@ -179,7 +179,7 @@ PANELS: tuple[PanelSpec, ...] = (
         layouts=("explore",),
         factory=TokensPanel,
         shortcut="Ctrl+4",
-        tooltip="The text as the model reads it.",
+        tooltip="What the model reads, token by token, patch by patch or frame by frame.",
     ),
     PanelSpec(
         key="messages",

@@ -1,4 +1,4 @@
-"""The tokens of the text, in the stacks that read it."""
+"""The tokens, patches or frames of what the model reads, in the stacks that read it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from explorer.state.moves import hover_cell, lock_cell
 from explorer.theme.fonts import caption_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3
+from explorer.viewmodels.token_names import token_names
 from explorer.widgets.token_strip import TokenStrip
 
 
@@ -37,7 +38,7 @@ class TokensPanel(Panel):
             layout.addWidget(name, row, 0, Qt.AlignmentFlag.AlignTop)
             layout.addWidget(strip, row, 1)
             strip.hover_left.connect(self._on_strip_hover_left)
-        self._hint = QLabel(self.tr("The text as the model reads it."))
+        self._hint = QLabel(self.tr("What the model reads, piece by piece."))
         self._hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         layout.addWidget(self._hint, 0, 1, Qt.AlignmentFlag.AlignTop)
         self._show_strips(is_one=True)
@@ -49,9 +50,9 @@ class TokensPanel(Panel):
     def show_state(self, state: AppState) -> None:
         self._state = state
         tokens, site = state.current_tokens, state.selection.site
-        if tokens is not None and site is not None:
+        if tokens is not None and site is not None and tokens.has(site):
             self._show_tokens(tokens.queries(site), tokens.keys(site))
-        elif state.current_model is None:
+        elif state.current_model is None or tokens is not None:
             self._show_tokens(None, None)
         self._mark(state)
 
@@ -59,8 +60,8 @@ class TokensPanel(Panel):
         if self._shown == (queries, keys):
             return
         self._shown = queries, keys
-        self._queries.set_tokens(queries.texts if queries else ())
-        self._keys.set_tokens(keys.texts if keys else ())
+        self._queries.set_tokens(token_names(queries) if queries else ())
+        self._keys.set_tokens(token_names(keys) if keys else ())
         self._hint.setVisible(queries is None)
         self._show_strips(is_one=keys is queries)
 

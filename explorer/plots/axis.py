@@ -36,7 +36,6 @@ class TokenAxis(QWidget):
         self._labels: tuple[str, ...] = ()
         self._size = 1
         self._first = 0
-        self._are_tokens = True
         self._title = ""
         self._role = "text"
         self._span: Range = (0.0, 1.0)
@@ -50,14 +49,12 @@ class TokenAxis(QWidget):
         self._theme = theme
         self.update()
 
-    def set_content(
-        self, labels: tuple[str, ...], size: int, title: str, role: str, *, first: int = 0, are_tokens: bool = True
-    ) -> None:
+    def set_content(self, labels: tuple[str, ...], size: int, title: str, role: str, *, first: int = 0) -> None:
         """`labels` name all `size` indices, or none of them; `first` is the number of index 0."""
-        content = labels, size, title, role, first, are_tokens
-        if content == (self._labels, self._size, self._title, self._role, self._first, self._are_tokens):
+        content = labels, size, title, role, first
+        if content == (self._labels, self._size, self._title, self._role, self._first):
             return
-        self._labels, self._size, self._title, self._role, self._first, self._are_tokens = content
+        self._labels, self._size, self._title, self._role, self._first = content
         shown = (*labels[:_SAMPLE], str(first), str(first + size - 1))
         self._longest_label = max(token_width(self._metrics, label, _LONGEST) for label in shown)
         self.update()
@@ -143,15 +140,17 @@ class TokenAxis(QWidget):
     def _paint_title(self, painter: QPainter) -> None:
         painter.setFont(self._title_font)
         painter.setPen(QColor(self._theme[self._role] if self._role != "text" else self._theme.text_muted))
-        height = QFontMetricsF(self._title_font).height()
+        metrics = QFontMetricsF(self._title_font)
+        height, room = metrics.height(), self._length() - metrics.horizontalAdvance(" \u2192")
+        title = metrics.elidedText(self._title, Qt.TextElideMode.ElideRight, room)
         if self._is_left:
             painter.save()
             painter.rotate(-90)
             area = QRectF(-self._length(), 0, self._length(), height)
-            painter.drawText(area, Qt.AlignmentFlag.AlignRight, f"\u2190 {self._title}")
+            painter.drawText(area, Qt.AlignmentFlag.AlignRight, f"\u2190 {title}")
             painter.restore()
         else:
-            painter.drawText(QRectF(0, 0, self._length(), height), Qt.AlignmentFlag.AlignLeft, f"{self._title} \u2192")
+            painter.drawText(QRectF(0, 0, self._length(), height), Qt.AlignmentFlag.AlignLeft, f"{title} \u2192")
 
     def _paint_label(self, painter: QPainter, index: int, color: str, *, is_marked: bool = False) -> None:
         center = self._center(index)
@@ -175,7 +174,7 @@ class TokenAxis(QWidget):
             self._paint_mark(painter, size)
         baseline = QPointF(0, metrics.ascent())
         painter.setPen(QColor(color))
-        if is_token and self._are_tokens:
+        if is_token:
             dimmed = QColor(self._theme.text_disabled)
             draw_token(painter, baseline, label, QColor(color), dimmed, _LONGEST)
         else:

@@ -237,7 +237,7 @@ class HeatmapPlot(QWidget):
                 picture.col_first,
             ),
         ):
-            axis.set_content(labels, size, title, role, first=first, are_tokens=picture.labels_are_tokens)
+            axis.set_content(labels, size, title, role, first=first)
         if picture.given is not None:
             self._given.set_content(picture.given, picture.rows, picture.given_title, picture.row_role)
         if picture.received is not None:

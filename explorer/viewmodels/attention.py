@@ -12,8 +12,8 @@ from explorer.state.app_state import AppState
 from explorer.viewmodels.records import BoolArray, FloatArray, HeatmapPicture
 from explorer.viewmodels.scales import Scaled, scaled
 from explorer.viewmodels.sites import site_name
+from explorer.viewmodels.token_names import token_names
 
-_CROSS_TITLES = "query: token the decoder reads", "key: token the encoder reads"
 _PEAKS = "largest"
 _SUM_TOLERANCE = 1e-3
 _SELF_TITLES = "query (row)", "key (column)"
@@ -25,7 +25,12 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
     drawn = scaled(view.values, answer.row_peaks, display.scale, n_first_keys=_n_first_keys(view))
     missing, missing_name = _missing(view, drawn)
     given, given_title = _given(answer)
-    row_title, col_title = _CROSS_TITLES if view.site == "decoder.cross" else _SELF_TITLES
+    row_title, col_title = _SELF_TITLES
+    if view.site == "decoder.cross":
+        row_title, col_title = (
+            f"query: {answer.queries.unit} the decoder reads",
+            f"key: {answer.keys.unit} the encoder reads",
+        )
     return HeatmapPicture(
         values=drawn.values,
         shape=(len(answer.queries), len(answer.keys)),
@@ -41,8 +46,8 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
         missing=missing,
         missing_name=missing_name,
         weights=view.values,
-        row_labels=answer.queries.texts,
-        col_labels=answer.keys.texts,
+        row_labels=token_names(answer.queries),
+        col_labels=token_names(answer.keys),
         row_title=row_title,
         col_title=col_title,
         given=given,

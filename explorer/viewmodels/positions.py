@@ -9,6 +9,7 @@ import numpy as np
 
 from core_model.results import PositionEncoding
 from explorer.state.app_state import AppState
+from explorer.theme.token_text import Name
 from explorer.viewmodels.records import CurvePicture, HeatmapPicture, Series
 
 N_CURVES: Final = 6
@@ -155,8 +156,7 @@ def _matrix(
         title=title,
         scale_name=value_name,
         colormap="diverging",
-        col_labels=col_labels,
-        labels_are_tokens=False,
+        col_labels=tuple(map(Name, col_labels)),
         row_first=row_first,
         col_first=col_first,
         row_title=row_title,

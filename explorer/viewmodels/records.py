@@ -54,10 +54,9 @@ class HeatmapPicture:
     weights: FloatArray | None = None
     """[r, c] before the scale, to be read out cell by cell."""
     row_labels: tuple[str, ...] = ()
-    """One text for each of the shape[0] rows (tokens as decoded, spaces included). Empty: indices."""
+    """One text for each of the shape[0] rows (tokens as decoded, spaces included, or a Name). Empty:
+    indices."""
     col_labels: tuple[str, ...] = ()
-    labels_are_tokens: bool = True
-    """Written with signs for their spaces."""
     row_first: int = 0
     """Number of the first row, where rows are numbered: -127 on an axis of distances."""
     col_first: int = 0

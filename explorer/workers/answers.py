@@ -25,6 +25,7 @@ from explorer.state.queries import (
     TrainingOptionsQuery,
 )
 from explorer.state.tensor_queries import SpectrumQuery, TensorListQuery, TensorPartQuery, TensorQuery
+from explorer.viewmodels.token_names import token_names
 from explorer.workers.errands import answer_download, answer_health, answer_pickle, answer_save
 from explorer.workers.exports import answer_figure, answer_preview, answer_table
 from explorer.workers.tensors import answer_spectrum, answer_tensor, answer_tensor_list, answer_tensor_part
@@ -98,8 +99,8 @@ def _inspector(engine: Engine, query: InspectorQuery, cancel: CancelToken, progr
         head=query.head,
         attention=attention,
         cell=trace.cell(query.site, query.layer, query.head, query.cell.query, query.cell.key),
-        query_text=queries.texts[query.cell.query],
-        key_text=keys.texts[query.cell.key],
+        query_text=token_names(queries)[query.cell.query],
+        key_text=token_names(keys)[query.cell.key],
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.theme.token_text import token_runs, token_text
+from explorer.theme.token_text import Name, token_runs, token_text
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,11 @@ def test_signs_are_dimmed_and_letters_are_not():
         ("cat", False),
         ("\u21b5", True),
     )
+
+
+def test_a_name_is_no_token_and_keeps_its_spaces():
+    assert token_text(Name("patch 3,5")) == "patch 3,5"
+    assert token_text(Name("distillation"), 8) == "distill…"
 
 
 def test_a_long_token_is_cut_to_the_limit():
