@@ -44,11 +44,16 @@ ACTIVATIONS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+def activated(spec: FeedForwardSpec, gate: torch.Tensor) -> torch.Tensor:
+    """activation(gate), of bounded values where the spec says so."""
+    return ACTIVATIONS[spec.activation](gate if spec.clip is None else gate.clamp(max=spec.clip))
+
+
 def gated(spec: FeedForwardSpec, gate: torch.Tensor, linear: torch.Tensor) -> torch.Tensor:
-    """activation(gate) * linear (Shazeer 2020, eq. 5), of bounded values and with an offset where the spec says so."""
+    """An `activated` gate, overwritten by its product with a linear map (Shazeer 2020, eq. 5), bounded likewise."""
     if spec.clip is not None:
-        gate, linear = gate.clamp(max=spec.clip), linear.clamp(-spec.clip, spec.clip)
-    return ACTIVATIONS[spec.activation](gate) * (linear + 1 if spec.unit_offset else linear)
+        linear = linear.clamp(-spec.clip, spec.clip)
+    return gate.mul_(linear + 1 if spec.unit_offset else linear)
 
 
 class FeedForward(nn.Module):
@@ -65,7 +70,8 @@ class FeedForward(nn.Module):
         if self.gate is None:
             hidden_BNF = ACTIVATIONS[self.spec.activation](self.input(x_BNC))
         else:
-            hidden_BNF = gated(self.spec, self.gate(x_BNC), self.input(x_BNC))
+            gate_BNF = activated(self.spec, self.gate(x_BNC))  # while its values are still in the processor's cache
+            hidden_BNF = gated(self.spec, gate_BNF, self.input(x_BNC))
         if tap is not None:
             hidden_BNF = tap.activation(f"{prefix}feed_forward_hidden", hidden_BNF)
         if self.training and self.spec.dropout:
@@ -86,7 +92,8 @@ class Experts(nn.Module):
     def forward(self, x_TC: torch.Tensor, expert: int) -> torch.Tensor:
         if self.gate is None:
             return self.output(ACTIVATIONS[self.spec.activation](self.input(x_TC, expert)), expert)
-        return self.output(gated(self.spec, self.gate(x_TC, expert), self.input(x_TC, expert)), expert)
+        gate_TF = activated(self.spec, self.gate(x_TC, expert))
+        return self.output(gated(self.spec, gate_TF, self.input(x_TC, expert)), expert)
 
 
 class StackedLinear(nn.Module):

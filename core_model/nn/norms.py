@@ -36,8 +36,7 @@ class RMSNorm(Norm):
     """
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        wide = x.float()
-        normed = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
+        normed = nn.functional.rms_norm(x.float(), x.shape[-1:], eps=self.eps)
         if self.weight is None:
             return normed.to(x.dtype)
         if self.unit_offset:
