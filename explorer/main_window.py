@@ -338,8 +338,11 @@ class MainWindow(QMainWindow):
         if new.layout != old.layout:
             self._arrangements[old.layout] = self._docks.save()
             self._arrange(new.layout)
-        if new.model is not old.model and new.current_model and new.current_model.info.refusal:
-            self._centre.show_panel("tensors")  # all there is to see of it
+        if new.model is not old.model and new.current_model:
+            if new.current_model.info.refusal:
+                self._centre.step_aside("tensors")  # all there is to see of it
+            else:
+                self._centre.step_back()
         for notice in new.notices[len(old.notices) :]:
             self._notifications.show_message(notice.severity, notice.text, notice.details)
         self._show_state(new)

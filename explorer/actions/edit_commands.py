@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from explorer.actions.command import Command
+from explorer.actions.desk import Desk
 from explorer.state.moves import lock_cell
+
+
+def _is_something_read(desk: Desk) -> bool:
+    """Whether there is a field to go to: before a model is open, what is typed waits for it."""
+    model = desk.state.current_model
+    return model is None or bool(model.reads)
+
 
 EDIT_COMMANDS = (
     Command(
@@ -37,6 +45,7 @@ EDIT_COMMANDS = (
         icon="text",
         tooltip="Type the text that the model reads.",
         run=lambda desk: desk.window.focus_text(),
+        is_enabled=_is_something_read,
     ),
     Command(
         key="free_cell",

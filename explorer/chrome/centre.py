@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, Signal, Slot
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from explorer.chrome.panel_host import PanelHost
 from explorer.state.app_state import LayoutName
 from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3
+from explorer.widgets.flow_layout import FlowLayout
 
 
 class Centre(QWidget):
@@ -24,6 +25,8 @@ class Centre(QWidget):
         self.setAutoFillBackground(True)
         self._hosts = dict(hosts)
         self._keys: list[str] = []
+        self._left: str | None = None
+        """What `step_aside` left, until the person chooses a tab."""
         self._tabs = QTabBar(self, drawBase=False, expanding=False)
         self._tabs.currentChanged.connect(self._on_tabs_current_changed)
         self._pages = QStackedWidget(self)
@@ -63,8 +66,21 @@ class Centre(QWidget):
         if key in self._keys:
             self._tabs.setCurrentIndex(self._keys.index(key))
 
+    def step_aside(self, key: str) -> None:
+        """Show a panel because it is all there is to see; `step_back` undoes it."""
+        left = self._keys[self._tabs.currentIndex()] if self._keys else key
+        if key in self._keys and left != key:
+            self.show_panel(key)
+            self._left = left
+
+    def step_back(self) -> None:
+        """Show what `step_aside` left, unless the person has chosen a tab since."""
+        if self._left is not None:
+            self.show_panel(self._left)
+
     @Slot(int)
     def _on_tabs_current_changed(self, index: int) -> None:
+        self._left = None
         if 0 <= index < len(self._keys):
             self._pages.setCurrentIndex(list(self._hosts).index(self._keys[index]))
         self.tab_changed.emit()
@@ -83,19 +99,21 @@ class _Page(QWidget):
 
 
 class _ControlRow(QWidget):
-    """Controls from left to right; names beside them give way where there is no room, tooltips say them too."""
+    """Controls from left to right, in a second line where one is too short.
+
+    The names beside them give way first: tooltips say them too.
+    """
 
     def __init__(self, controls: Sequence[QWidget], parent: QWidget) -> None:
         super().__init__(parent)
         self._controls = tuple(controls)
-        row = QHBoxLayout(self)
+        row = FlowLayout(self)
         row.setContentsMargins(SPACE_3, SPACE_2, SPACE_3, 0)
         row.setSpacing(SPACE_2)
-        for number, widget in enumerate(controls):
-            if number and isinstance(widget, QLabel):
-                row.addSpacing(SPACE_1)  # a name is closer to what it names than to what stands before it
+        for widget in controls:
             row.addWidget(widget)
-        row.addStretch(1)
+            if isinstance(widget, QLabel):
+                widget.setContentsMargins(SPACE_1, 0, 0, 0)  # closer to what it names than to what stands before it
 
     def event(self, event: QEvent) -> bool:
         if event.type() in (QEvent.Type.Resize, QEvent.Type.LayoutRequest):
@@ -105,6 +123,6 @@ class _ControlRow(QWidget):
     def _show_names(self) -> None:
         names = [widget for widget in self._controls if isinstance(widget, QLabel)]
         shown = [widget for widget in self._controls if widget in names or not widget.isHidden()]
-        needed = sum(widget.sizeHint().width() + SPACE_2 for widget in shown) + SPACE_1 * len(names) + 2 * SPACE_3
+        needed = sum(widget.sizeHint().width() + SPACE_2 for widget in shown) + 2 * SPACE_3
         for name in names:
             name.setVisible(needed <= self.width())

@@ -22,6 +22,8 @@ _SIDES: dict[Area, Qt.DockWidgetArea] = {
 }
 _WIDTHS = {"left": (272, 0.18, 440), "right": (272, 0.16, 360)}
 """Width of a side: at least, as a share of the window, at most. All heads fit the left one, sentences the right one."""
+_LARGEST_SHARE = 0.22
+"""Of a small window, for a side: the centre is looked at most."""
 _STATE_VERSION = 1
 _SHARES = [3, 2, 2, 2]
 """How docks of one side share its height: the first is looked at most."""
@@ -65,7 +67,7 @@ class Docks:
         for area in ("left", "right"):
             shown = [dock for key, dock in self._docks.items() if self._is_in(key, area, layout)]
             least, share, most = _WIDTHS[area]
-            width = round(min(max(least, share * self._window.width()), most))
+            width = round(min(max(least, share * self._window.width()), most, _LARGEST_SHARE * self._window.width()))
             self._window.resizeDocks(shown, [width] * len(shown), Qt.Orientation.Horizontal)
             self._window.resizeDocks(shown, _SHARES[: len(shown)], Qt.Orientation.Vertical)
         below = [dock for key, dock in self._docks.items() if self._is_in(key, "bottom", layout)]

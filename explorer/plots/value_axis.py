@@ -2,6 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from html import escape
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
 
 from explorer.plots.setup import pg
 from explorer.plots.ticks import format_ticks, nice_step, nice_ticks
@@ -47,7 +51,16 @@ class ValueAxis(pg.AxisItem):
         self.labelStyle = {"color": theme.text_muted, "font-size": f"{caption_font().pointSizeF()}pt"}
         self.setLabel(self.labelText)
 
+    def labelString(self) -> str:  # noqa: N802
+        """The title as pyqtgraph has it, cut where the axis is too short for it."""
+        length = self.size().height() if self.orientation == "left" else self.size().width()
+        title = QFontMetricsF(caption_font()).elidedText(self.labelText, Qt.TextElideMode.ElideRight, length)
+        style = ";".join(f"{name}: {value}" for name, value in self.labelStyle.items())
+        return f"<span style='{style}'>{escape(title)}</span>"
+
     def resizeEvent(self, ev: object = None) -> None:
+        if self.label is not None:
+            self.label.setHtml(self.labelString())
         super().resizeEvent(ev)
         if self.orientation == "bottom" and self.label is not None:
             self.label.moveBy(0, -SPACE_1)  # pyqtgraph lets it hang over the edge

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtGui import QFontMetricsF
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from explorer.plots.axis import TokenAxis
+from explorer.plots.plot_area import PlotArea
 from explorer.theme.colors import LIGHT
 
 
@@ -43,3 +45,13 @@ def test_every_second_token_is_written_small_enough_to_stand_alone(qtbot: QtBot)
     axis.set_span((0.0, float(n_rows)))
     assert axis._regular_indices().step == 2
     assert QFontMetricsF(axis._regular_font()).height() <= 0.8 * full + 1
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(60, True), (400, False)])
+def test_the_title_of_a_short_axis_is_cut_with_a_sign(qtbot: QtBot, length: int, is_cut: bool):
+    window = QWidget()
+    qtbot.addWidget(window)
+    axis = PlotArea(window).axes["left"]
+    axis.set_title("tokens a second")
+    axis.resize(64, length)
+    assert ("…" in axis.labelString()) == is_cut
