@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from core_model.checkpoint.preprocessing import Preprocessing
 from core_model.checkpoint.text import READS_AGAIN, as_fed
 from core_model.config import AudioEmbedding, ModelConfig, PatchEmbedding, TokenEmbedding
 from core_model.errors import InputError, TokenizerError
+from core_model.preprocess.sounds import read_sound
+from core_model.preprocess.tokens import frame_tokens, patch_tokens
 from core_model.results import Reads
 from core_model.tokenize import Encoding, Tokenizer
+from core_model.tokenize.typed_ids import TypedIds
 from core_model.trace.inputs import Inputs
 
 
@@ -21,6 +26,7 @@ class Giver:
     name: str
     config: ModelConfig
     tokenizer: Tokenizer | None
+    preprocessing: Preprocessing
 
     @property
     def reads(self) -> tuple[Reads, ...]:
@@ -29,44 +35,80 @@ class Giver:
 
     def _reads(self) -> Iterator[Reads]:
         config = self.config
-        kinds = [type(stack.embedding) for stack in config.stacks.values()]
-        if self.tokenizer is not None and kinds[0] is TokenEmbedding:
+        if self.tokenizer is not None and isinstance(next(iter(config.stacks.values())).embedding, TokenEmbedding):
             yield "text"
             if config.encoder is not None and config.decoder is None:
                 yield "pair"
-        if self.tokenizer is not None and config.encoder and config.decoder:
+        if self.tokenizer is not None and config.encoder is not None and config.decoder is not None:
             yield "target"
-        if PatchEmbedding in kinds:
+        if self.preprocessing.picture is not None:
             yield "picture"
-        if AudioEmbedding in kinds:
+        if self.preprocessing.sound is not None:
             yield "sound"
 
     def inputs(
         self, text: str | None, pair: str | None, target: str | None, *, picture: Path | None, sound: Path | None
     ) -> Inputs:
         """See `Checkpoint.encode`."""
-        if picture is not None or sound is not None:
-            raise InputError(f"{self.name}: pictures and sounds are not read yet; give pixels or features to Inputs")
-        if self.tokenizer is None:
-            raise TokenizerError(f"{self.name} has no usable tokenizer: type token ids instead of text")
+        if text is None and picture is None and sound is None:
+            raise InputError(f"nothing was given: {self.name} reads {self._wanted}")
+        given: dict[str, Any] = {} if text is None else self._of_text(text, pair)
+        if picture is not None:
+            read = self._of_picture(picture)
+            given |= read if text is None else {"picture_tokens": read.pop("tokens"), **read}
+        if sound is not None:
+            given |= self._of_sound(sound)
+        if self.config.encoder and self.config.decoder:
+            told = self._fed(target, given)
+            given |= {"decoder_ids": told.ids, "decoder_tokens": told}
+        return Inputs(**given)
+
+    @property
+    def _wanted(self) -> str:
+        return ", ".join(self.reads) or "token ids"
+
+    def _of_text(self, text: str, pair: str | None) -> dict[str, Any]:
         first = next(iter(self.config.stacks.values())).embedding
         if not isinstance(first, TokenEmbedding):
-            raise TokenizerError(f"{self.name} reads no text: give it what it reads, and the target as ids")
-        if text is None:
-            raise InputError(f"nothing was given: {self.name} reads {', '.join(self.reads)}")
+            raise TokenizerError(f"{self.name} reads no text: give it {self._wanted}")
+        if self.tokenizer is None:
+            raise TokenizerError(f"{self.name} has no usable tokenizer: type token ids instead of text")
         tokens = self.tokenizer.encode(text, pair)
-        decoder_tokens = None
-        if self.config.encoder and self.config.decoder:
-            reads_again = target is None and self.config.head is not None and self.config.head.task in READS_AGAIN
-            decoder_tokens = self._fed(tokens if reads_again else self.tokenizer.encode_target(target or ""))
-        return Inputs(
-            ids=tokens.ids,
-            type_ids=tokens.type_ids if first.n_types else None,
-            tokens=tokens,
-            decoder_ids=decoder_tokens.ids if decoder_tokens else None,
-            decoder_tokens=decoder_tokens,
-        )
+        return {"ids": tokens.ids, "type_ids": tokens.type_ids if first.n_types else None, "tokens": tokens}
 
-    def _fed(self, told: Encoding) -> Encoding:
-        assert self.tokenizer is not None
-        return as_fed(told, self.tokenizer, self.config.special)
+    def _of_picture(self, path: Path) -> dict[str, Any]:
+        if self.preprocessing.picture is None:
+            raise self._unread("picture")
+        from core_model.preprocess.pictures import read_picture
+
+        patches = next(
+            stack.embedding for stack in self.config.stacks.values() if isinstance(stack.embedding, PatchEmbedding)
+        )
+        read = read_picture(path, self.preprocessing.picture, patches.n_channels)
+        tokens = patch_tokens(patches, (read.pixels.shape[1], read.pixels.shape[2]))
+        return {"pixels": read.pixels, "tokens": tokens, "notes": read.notes}
+
+    def _of_sound(self, path: Path) -> dict[str, Any]:
+        settings, encoder = self.preprocessing.sound, self.config.encoder
+        if settings is None or encoder is None or not isinstance(encoder.embedding, AudioEmbedding):
+            raise self._unread("sound")
+        read = read_sound(path, settings)
+        stride = encoder.embedding.stride
+        tokens = frame_tokens(settings.n_frames // stride, settings.step * stride / settings.rate, read.seconds)
+        return {"features": read.features, "tokens": tokens, "notes": read.notes}
+
+    def _unread(self, kind: str) -> InputError:
+        if self.preprocessing.problem is not None:
+            return InputError(f"{self.name} cannot be given a {kind}: {self.preprocessing.problem}")
+        return InputError(f"{self.name} reads no {kind}: give it {self._wanted}")
+
+    def _fed(self, target: str | None, given: dict[str, Any]) -> Encoding:
+        """What the decoder is fed; without a tokenizer, its start token alone."""
+        special, head = self.config.special, self.config.head
+        if self.tokenizer is None:
+            if target is not None or special.decoder_start is None or self.config.decoder is None:
+                raise TokenizerError(f"{self.name} has no usable tokenizer: type the target as token ids")
+            return TypedIds(self.config.decoder.tokens.vocab_size).encode(str(special.decoder_start))
+        reads_again = target is None and "ids" in given and head is not None and head.task in READS_AGAIN
+        told = given["tokens"] if reads_again else self.tokenizer.encode_target(target or "")
+        return as_fed(told, self.tokenizer, special)

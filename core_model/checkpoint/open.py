@@ -15,6 +15,7 @@ from core_model.checkpoint.folder import Location, locate
 from core_model.checkpoint.giving import Giver
 from core_model.checkpoint.health import TensorHealth, examine, health_warnings
 from core_model.checkpoint.matching import Match
+from core_model.checkpoint.preprocessing import find_preprocessing
 from core_model.checkpoint.reading import Reading, read_checkpoint
 from core_model.checkpoint.shards import StoredTensor, TensorStore
 from core_model.checkpoint.text import find_tokenizer
@@ -79,12 +80,16 @@ class Checkpoint:
     """An open checkpoint: its card, its tensors, its tokenizer. Files stay open until `close`."""
 
     def __init__(self, location: Location, store: TensorStore, reading: Reading, notes: tuple[str, ...]) -> None:
+        preprocessing = find_preprocessing(location, reading)
+        reading = replace(reading, facts=(*reading.facts, *preprocessing.facts))
         self._location, self._store, self._reading = location, store, reading
         self._tokenizer, tokenizer_notes = find_tokenizer(location.folder, reading.model_type, reading.config)
-        self._notes = (*notes, *tokenizer_notes)
+        self._notes = (*notes, *tokenizer_notes, *preprocessing.warnings)
         self._giver = None
         if reading.config is not None:
-            self._giver = Giver(name=location.name, config=reading.config, tokenizer=self._tokenizer)
+            self._giver = Giver(
+                name=location.name, config=reading.config, tokenizer=self._tokenizer, preprocessing=preprocessing
+            )
         self._tensors = MappingProxyType(describe_tensors(store, reading))
         self._info = self._describe(self._notes)
         self._health: dict[str, TensorHealth] = {}
