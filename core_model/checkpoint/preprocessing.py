@@ -13,7 +13,6 @@ from core_model.config import AudioEmbedding, PatchEmbedding, StackConfig
 from core_model.errors import CheckpointError, InputError
 from core_model.preprocess import picture_settings, sounds
 from core_model.preprocess.picture_settings import PictureSettings
-from core_model.preprocess.processors import USUAL
 from core_model.preprocess.sounds import SoundSettings
 from core_model.results import Fact, Origin
 
@@ -42,7 +41,8 @@ def find_preprocessing(location: Location, reading: Reading) -> Preprocessing:
         return Preprocessing()
     try:
         if isinstance(read.embedding, PatchEmbedding):
-            return _of_pictures(location, reading.family or "", read.embedding)
+            assert reading.family is not None, "whatever has a config is of a family"
+            return _of_pictures(location, reading.family, read.embedding)
         assert isinstance(read.embedding, AudioEmbedding)
         return _of_sounds(location, read, read.embedding)
     except (InputError, CheckpointError) as error:
@@ -56,10 +56,8 @@ def _of_pictures(location: Location, family: str, patches: PatchEmbedding) -> Pr
         settings = picture_settings.stated_settings(document, family, patches.n_channels, file)
     elif isinstance(timm, Mapping):
         settings, file = picture_settings.timm_settings(timm, patches.n_channels), "config.json"
-    elif family in USUAL:
-        settings, file = picture_settings.usual_settings(family, patches.image_size, patches.n_channels), ""
     else:
-        raise InputError(f"there is no {PREPROCESSOR_NAME} that says what is done with a picture: give pixels instead")
+        settings, file = picture_settings.usual_settings(family, patches.image_size, patches.n_channels), ""
     return Preprocessing(
         picture=settings, facts=(_fact("pictures", settings.summary, file),), warnings=_warnings(settings.summary, file)
     )

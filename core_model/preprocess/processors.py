@@ -40,6 +40,7 @@ USUAL: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "clip_vision": ("CLIP", {}),
     "siglip": ("Siglip", {}),
     "siglip_vision": ("Siglip", {}),
+    "native": ("ViT", {}),
     "timm_vit": ("ViT", {"size": {"shortest_edge": 248}, "resample": 3, **_MIDDLE}),
 }
 """What the published models of a family that read 224 x 224 pixels have: their processor, and the keys they state."""
