@@ -24,11 +24,10 @@ from core_model.errors import CoreError
 from explorer.about import about_text
 from explorer.actions.commands import command, commands_now
 from explorer.actions.desk import Desk
-from explorer.actions.file_commands import download_errand
 from explorer.actions.qt_actions import ActionTable
 from explorer.chrome.centre import Centre
 from explorer.chrome.docks import Docks
-from explorer.chrome.download_dialog import DownloadDialog
+from explorer.chrome.downloading import Downloader
 from explorer.chrome.dropping import drop_move
 from explorer.chrome.errands import Errands
 from explorer.chrome.exporting import Exporter
@@ -88,6 +87,7 @@ class MainWindow(QMainWindow):
         self._actions.fill(self.menuBar())
         self._exporter = Exporter(store, controller, self)
         self._errands = Errands(store, controller)
+        self._downloader = Downloader(controller, self._errands, self)
         self._build_bars(samples)
         self._build_panels()
         self._wire()
@@ -167,10 +167,7 @@ class MainWindow(QMainWindow):
             self._store.settle(add_notice(Notice(severity="info", text=text)))
 
     def show_download(self) -> None:
-        dialog = DownloadDialog(self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.download_asked.connect(self._on_dialog_download_asked)
-        dialog.open()
+        self._downloader.open()
 
     def run_errand(self, errand: Errand[Any]) -> None:
         self._errands.run(errand)
@@ -359,10 +356,6 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def _on_noticed(self, move: Move) -> None:
         self._store.settle(move)
-
-    @Slot(str, str)
-    def _on_dialog_download_asked(self, repository: str, revision: str) -> None:
-        self.run_errand(download_errand(repository, revision))
 
     @Slot(str)
     def _on_command_requested(self, key: str) -> None:

@@ -1,8 +1,8 @@
 """Fetching a model from the Hugging Face Hub into its local cache: the one place that opens a connection.
 
-Only safetensors, config and tokenizer files are fetched, with the Hub's own library, which is imported here and
-nowhere else, and which takes the person's token from its own store. Files that were fetched whole are not fetched
-again: a download that was stopped goes on with the file it was at (that library starts a file from its beginning).
+Only safetensors, config and tokenizer files are fetched, with the Hub's own library, which is imported when a download
+begins, and which takes the person's token from its own store. What was fetched is not fetched again: a download that
+was stopped, broke off or was killed goes on with the next byte.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint.export import TOKENIZER_FILES
 from core_model.checkpoint.folder import ADAPTER_CONFIG_NAME, CONFIG_NAME, INDEX_SUFFIX, WEIGHTS_SUFFIX
-from core_model.checkpoint.hub_cache import cache_folder, is_repository
+from core_model.checkpoint.hub_cache import cache_folder, entry_name, is_repository
+from core_model.checkpoint.hub_file import UNFINISHED, fetch_file, is_fetched
+from core_model.checkpoint.hub_offer import Offer, size_text
 from core_model.checkpoint.wording import shown, some_of
-from core_model.disk import why_not_written
+from core_model.disk import free_bytes, why_not_written
 from core_model.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -34,18 +36,40 @@ _TIMEOUT_SECONDS = 10
 _PIECE_BYTES = 256 << 10
 
 
+def look_up(repository: str, revision: str = "main") -> Offer:
+    """Ask the Hub what a model would need, and fetch nothing. Runs on a worker thread.
+
+    CheckpointError says in a sentence what stands in the way.
+    """
+    with _connected(repository, revision) as api:
+        return _offer(api, repository, revision)
+
+
 def download(
     repository: str,
     revision: str = "main",
     *,
+    offered: Callable[[Offer], None] | None = None,
     cancel: CancelToken | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Fetch a model such as "openai-community/gpt2", and return its folder in the cache. Runs on a worker thread.
 
-    HF_ENDPOINT and the cache's variables are respected. CheckpointError says in a sentence what stands in the way;
-    Cancelled leaves the files that were fetched whole for the next time.
+    HF_ENDPOINT and the cache's variables are respected. `offered` is told what is to come before the first file is
+    asked for. CheckpointError says in a sentence what stands in the way;
+    Cancelled, as any other end, leaves what was fetched for the next time.
     """
+    with _connected(repository, revision) as api:
+        offer = _offer(api, repository, revision)
+        _require_possible(offer)
+        if offered is not None:
+            offered(offer)
+        return _fetch(api, offer, cancel or CancelToken(), progress)
+
+
+@contextmanager
+def _connected(repository: str, revision: str) -> Iterator[HfApi]:
+    """The Hub's library, set up; its errors as sentences."""
     if not is_repository(repository):
         raise CheckpointError(
             f"{shown(repr(repository))} is no name of a model on the Hub: one looks like openai-community/gpt2"
@@ -55,17 +79,29 @@ def download(
     from huggingface_hub import HfApi, close_session, constants
 
     constants.HF_HUB_DISABLE_TELEMETRY = True  # or it asks for a registry and tells what else is installed
-    constants.HF_HUB_DISABLE_XET = True  # its transfers cannot be stopped between two pieces
+    constants.HF_HUB_DISABLE_XET = True  # its transfers cannot be stopped between two pieces, nor go on later
     constants.DOWNLOAD_CHUNK_SIZE = min(constants.DOWNLOAD_CHUNK_SIZE, _PIECE_BYTES)  # told, and stopped, so often
     endpoint = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
     with _told(repository, revision, endpoint):
-        api = HfApi(endpoint=endpoint)
         try:
-            listing = api.model_info(repository, revision=revision, files_metadata=True, timeout=_TIMEOUT_SECONDS)
-            sizes = _wanted(repository, listing)
-            return _fetch(api, repository, str(listing.sha), sizes, cancel or CancelToken(), progress)
+            yield HfApi(endpoint=endpoint)
         finally:
             close_session()
+
+
+def _offer(api: HfApi, repository: str, revision: str) -> Offer:
+    """What the Hub lists, held against the cache."""
+    listing = api.model_info(repository, revision=revision, files_metadata=True, timeout=_TIMEOUT_SECONDS)
+    files, cache, commit = _wanted(repository, listing), cache_folder(), str(listing.sha)
+    missing = sum(size for name, size in files.items() if not is_fetched(cache, repository, commit, name))
+    begun = sum(path.stat().st_size for path in (cache / entry_name(repository) / "blobs").glob(f"*{UNFINISHED}"))
+    return Offer(
+        repository=repository,
+        commit=commit,
+        files=files,
+        n_missing=max(missing - begun, 0),
+        n_free=free_bytes(cache),
+    )
 
 
 def _wanted(repository: str, listing: Listing) -> dict[str, int]:
@@ -87,13 +123,28 @@ def _wanted(repository: str, listing: Listing) -> dict[str, int]:
     return {name: held[name] for name in (*sorted(beside), *sorted(weights))}
 
 
-def _fetch(
-    api: HfApi, repository: str, commit: str, sizes: dict[str, int], cancel: CancelToken, progress: Progress | None
-) -> Path:
+def _require_possible(offer: Offer) -> None:
+    """Refuse to begin what cannot end well."""
+    from huggingface_hub import constants
+
+    most = constants.MAX_HTTP_DOWNLOAD_SIZE
+    if too_large := [name for name, size in offer.files.items() if size > most]:
+        raise CheckpointError(
+            f"{some_of(too_large)} of {offer.repository} has more than the {size_text(most)} that the Hub gives by "
+            f"plain HTTP: fetch it with `hf download {offer.repository}`, then open it from the cache"
+        )
+    if offer.n_missing > offer.n_free:
+        raise CheckpointError(
+            f"{offer.repository} needs {size_text(offer.n_missing)} more, and {size_text(offer.n_free)} are free in "
+            f"{shown(cache_folder())}: free some space, or set HF_HUB_CACHE to a folder on another disk"
+        )
+
+
+def _fetch(api: HfApi, offer: Offer, cancel: CancelToken, progress: Progress | None) -> Path:
     """All files into the cache, one after another; the folder they lie in."""
-    total, done = max(sum(sizes.values()), 1), 0
+    total, done = max(offer.n_bytes, 1), 0
     folder = None
-    for name, size in sizes.items():
+    for name, size in offer.files.items():
         cancel.check()
 
         def advance(n_bytes: int, before: int = done, most: int = size) -> None:
@@ -101,33 +152,11 @@ def _fetch(
             if progress is not None:
                 progress(min((before + min(n_bytes, most)) / total, 1.0))
 
-        path = api.hf_hub_download(
-            repository, name, revision=commit, cache_dir=cache_folder(), tqdm_class=_reporting(advance)
-        )
-        folder = Path(str(path)).parent
+        path = fetch_file(cache_folder(), api.endpoint, offer.repository, offer.commit, name, advance)
+        folder = path.parent
         done += size
     assert folder is not None, "there are weights to fetch"
     return folder
-
-
-def _reporting(advance: Callable[[int], None]) -> type[Any]:
-    """A progress bar for the Hub's library that draws nothing and tells how many bytes of a file are there."""
-
-    class Reporting:
-        def __init__(self, *, initial: int = 0, **drawing: object) -> None:
-            self._n_bytes = initial
-
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *raised: object) -> None:
-            """There is nothing to take away."""
-
-        def update(self, n_bytes: int) -> None:
-            self._n_bytes += n_bytes
-            advance(self._n_bytes)
-
-    return Reporting
 
 
 @contextmanager
@@ -154,10 +183,13 @@ def _told(repository: str, revision: str, endpoint: str) -> Iterator[None]:
         status = getattr(error.response, "status_code", "an unknown status")
         if status == 401:
             raise CheckpointError(f"the Hub asks who you are before it gives {repository}: {log_in}") from error
+        if status == 403:
+            told = f"ask its owner for access, or {log_in} as somebody who has it"
+            raise CheckpointError(f"the Hub does not give {repository} to you (403): {told}") from error
         raise CheckpointError(f"the Hub answered {status} for {repository}: try again later") from error
     except (HTTPError, errors.LocalEntryNotFoundError, ConnectionError, TimeoutError) as error:
         raise CheckpointError(
-            f"{shown(endpoint)} cannot be reached: check the connection and try again, whole files are kept"
+            f"{shown(endpoint)} cannot be reached: check the connection and try again, what was fetched is kept"
         ) from error
     except (errors.FileMetadataError, ValueError) as error:
         raise CheckpointError(

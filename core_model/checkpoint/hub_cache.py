@@ -59,13 +59,18 @@ def find_cached(name: str, cache: Path | None = None) -> Path | None:
     """The folder of a model in the cache, by its name on the Hub; None when it is not there."""
     if not is_repository(name):
         return None
-    entry = (cache_folder() if cache is None else cache) / f"models--{name.replace('/', '--')}"
+    entry = (cache_folder() if cache is None else cache) / entry_name(name)
     return entry if (entry / "snapshots").is_dir() else None
 
 
 def is_repository(name: str) -> bool:
     """Whether a model on the Hub may have that name."""
     return _REPOSITORY.fullmatch(name) is not None
+
+
+def entry_name(name: str) -> str:
+    """What the folder of a model is called in a cache."""
+    return f"models--{name.replace('/', '--')}"
 
 
 def cached_name(folder_name: str) -> str | None:
@@ -79,7 +84,8 @@ def snapshot_of(entry: Path) -> Path:
 
     CheckpointError when there is none.
     """
-    snapshots = [path for path in (entry / "snapshots").iterdir() if path.is_dir()]
+    held = entry / "snapshots"
+    snapshots = [path for path in held.iterdir() if path.is_dir()] if held.is_dir() else []
     if not snapshots:
         raise CheckpointError(f"{file_name(entry)} is a cache entry without a snapshot: download the model", path=entry)
     main = entry / "refs" / "main"

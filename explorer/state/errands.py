@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic
 
+from core_model.checkpoint.hub_offer import Offer
 from explorer.state.app_state import OpenedModel, Source
 from explorer.state.moves import Move
 from explorer.state.queries import LaneName, Query, R
@@ -51,8 +52,18 @@ class ConvertPickleQuery(ErrandQuery[Path]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OfferQuery(ErrandQuery[Offer]):
+    """What would a download from the Hugging Face Hub fetch? It opens a connection, and fetches nothing."""
+
+    failed: ClassVar[str] = "The model cannot be downloaded"
+    doing: ClassVar[str] = "asking the Hub"
+    repository: str
+    revision: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class DownloadQuery(ErrandQuery[Path]):
-    """Fetch a model from the Hugging Face Hub, the one errand that opens a connection. Answer: its folder."""
+    """Fetch a model from the Hugging Face Hub. Answer: its folder."""
 
     failed: ClassVar[str] = "The model cannot be downloaded"
     doing: ClassVar[str] = "downloading"

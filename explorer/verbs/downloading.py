@@ -8,7 +8,8 @@ from core_model.checkpoint.hub import download
 from explorer.verbs.progress import ProgressLine
 
 _EPILOG = """\
-Only safetensors, config and tokenizer files are fetched. For a private model log in once with `hf auth login`.
+Only safetensors, config and tokenizer files are fetched; how many bytes is said before. A download that was stopped
+goes on with the next byte. For a private model log in once with `hf auth login`.
 Prints the folder, which every other verb opens. This is the only verb that opens a connection.
 
 examples:
@@ -26,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     with ProgressLine("downloading") as line:
-        folder = download(arguments.repository, arguments.revision, progress=line.update)
+        folder = download(
+            arguments.repository,
+            arguments.revision,
+            offered=lambda offer: line.note(f"{offer.repository}: {offer.told}"),
+            progress=line.update,
+        )
     print(folder)
     return 0

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
+from core_model.checkpoint.hub_offer import Offer
 from explorer.state.app_state import OpenedModel
-from explorer.state.errands import ConvertPickleQuery, DownloadQuery, HealthQuery, SaveAsFamilyQuery
+from explorer.state.errands import ConvertPickleQuery, DownloadQuery, HealthQuery, OfferQuery, SaveAsFamilyQuery
 
 if TYPE_CHECKING:
     from explorer.workers.engine import Engine
@@ -31,6 +32,12 @@ def answer_pickle(engine: Engine, query: ConvertPickleQuery, cancel: CancelToken
 
     convert_pickle(query.path, query.folder, cancel=cancel, progress=progress)
     return query.folder
+
+
+def answer_offer(engine: Engine, query: OfferQuery, cancel: CancelToken, progress: Progress) -> Offer:
+    from core_model.checkpoint.hub import look_up
+
+    return look_up(query.repository, query.revision)
 
 
 def answer_download(engine: Engine, query: DownloadQuery, cancel: CancelToken, progress: Progress) -> Path:

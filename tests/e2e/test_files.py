@@ -188,6 +188,21 @@ def test_a_model_of_the_hub_is_downloaded_and_open(launch: Launch, qtbot: QtBot,
     assert explorer.store.state.notices[-1].text == f"{NAME} was downloaded."
 
 
+def test_how_large_a_model_is_can_be_asked_before(launch: Launch, qtbot: QtBot, hub: StandIn) -> None:
+    explorer = launch()
+    dialog, repository, _ = download_dialog(explorer)
+    repository.setText(NAME)
+    look_up = next(button for button in dialog.findChildren(QPushButton) if button.text() == "Look up")
+    look_up.click()
+    wait_until_idle(qtbot, explorer)
+    size = sum(len(hub.files[name]) for name in ("config.json", "model.safetensors", "vocab.json"))
+    assert dialog.told.startswith(f"3 files, {round(size / 1e3)} kB; ") and hub.fetched() == []
+    hub.errors[NAME] = 404, "RevisionNotFound"
+    look_up.click()
+    wait_until_idle(qtbot, explorer)
+    assert "has no revision main" in dialog.told
+
+
 def test_a_download_that_fails_is_a_notice(launch: Launch, qtbot: QtBot, hub: StandIn) -> None:
     hub.errors[NAME] = 404, "RepoNotFound"
     explorer = launch()

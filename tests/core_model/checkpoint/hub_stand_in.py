@@ -18,6 +18,7 @@ from huggingface_hub import constants
 from tests.core_model.checkpoint import tiny
 
 NAME = "someone/tiny"
+_LONGEST_STOP_SECONDS = 30.0
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -33,6 +34,10 @@ class StandIn(ThreadingHTTPServer):
         self.errors: dict[str, tuple[int, str]] = {}
         self.body: bytes | None = None
         """What is answered to everything, where it is given."""
+        self.stops_after: int | None = None
+        """Bytes of a body after which nothing more comes, until `let_go` is set and the connection ends."""
+        self.has_stopped, self.let_go = threading.Event(), threading.Event()
+        self.knows_ranges = True
 
     @property
     def url(self) -> str:
@@ -71,7 +76,8 @@ class _Handler(BaseHTTPRequestHandler):
         name = path.rpartition("/")[2]
         body = self.server.files[name]
         headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
-        if begin := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", "")):
+        begin = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        if begin and self.server.knows_ranges:
             start = int(begin[1])
             headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
             return self._send(206, body[start:], headers)
@@ -84,9 +90,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command == "GET":
             try:
-                self.wfile.write(body)
+                self._send_body(body)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True  # the other side was told to stop
+
+    def _send_body(self, body: bytes) -> None:
+        most = self.server.stops_after
+        if most is None or len(body) <= most:
+            self.wfile.write(body)
+            return
+        self.wfile.write(body[:most])
+        self.wfile.flush()
+        self.server.has_stopped.set()
+        self.server.let_go.wait(_LONGEST_STOP_SECONDS)
+        self.close_connection = True
 
 
 @contextmanager

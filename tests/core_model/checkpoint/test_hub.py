@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,20 +13,38 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 from huggingface_hub import constants
+from huggingface_hub.utils import WeakFileLock
 
 from core_model.cancel import CancelToken
-from core_model.checkpoint import open_checkpoint
-from core_model.checkpoint.hub import download
+from core_model.checkpoint import hub_file, open_checkpoint
+from core_model.checkpoint.hub import download, look_up
 from core_model.checkpoint.hub_cache import cached_models
 from core_model.errors import Cancelled, CheckpointError
 from tests.core_model.checkpoint import tiny
 from tests.core_model.checkpoint.hub_stand_in import COMMIT, NAME, StandIn, hub_of_one_model, serving
+
+WEIGHTS = "model.safetensors"
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     with hub_of_one_model(tmp_path, monkeypatch) as server:
         yield server
+
+
+def begin(hub: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fetch the beginning of the weights, and stop."""
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 500)
+    cancel = CancelToken()
+    with pytest.raises(Cancelled):
+        download(NAME, cancel=cancel, progress=lambda fraction: cancel.cancel() if fraction > 0.5 else None)
+    hub.asked.clear()
+
+
+def unfinished(folder: Path) -> Path:
+    """The file that was begun."""
+    (found,) = folder.rglob("*.incomplete")
+    return found
 
 
 def test_only_weights_config_and_tokenizer_are_fetched_and_open(hub: StandIn) -> None:
@@ -51,23 +72,101 @@ def test_the_revision_asked_for_is_fetched_by_its_commit(hub: StandIn) -> None:
     assert all(f"/resolve/{COMMIT}/" in path for _, path, _ in hub.asked[1:])
 
 
-def test_a_download_that_was_stopped_goes_on_with_the_file_it_was_at(
+def test_a_download_that_was_stopped_goes_on_with_the_next_byte(
     hub: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 500)
-    cancel = CancelToken()
-
-    def stop_in_the_weights(fraction: float) -> None:
-        if fraction > 0.5:
-            cancel.cancel()
-
-    with pytest.raises(Cancelled):
-        download(NAME, cancel=cancel, progress=stop_in_the_weights)
+    begin(hub, monkeypatch)
+    n_there = unfinished(tmp_path).stat().st_size
+    assert 0 < n_there < len(hub.files[WEIGHTS])
+    told: list[float] = []
+    folder = download(NAME, progress=told.append)
+    assert [(path.rpartition("/")[2], asked) for method, path, asked in hub.asked if method == "GET" and asked] == [
+        (WEIGHTS, f"bytes={n_there}-")
+    ]
+    assert hub.fetched() == [WEIGHTS] and told[0] > 0.5
+    assert (folder / WEIGHTS).read_bytes() == hub.files[WEIGHTS]
     assert not list(tmp_path.rglob("*.incomplete"))
+
+
+def test_a_download_that_was_killed_goes_on_with_the_next_byte(hub: StandIn, tmp_path: Path) -> None:
+    hub.files[WEIGHTS] = random.Random(0).randbytes(2 << 20)
+    hub.stops_after = 1 << 20
+    code = f"from core_model.checkpoint.hub import download; download({NAME!r})"
+    online = {**os.environ, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}
+    with subprocess.Popen([sys.executable, "-c", code], env=online) as child:
+        assert hub.has_stopped.wait(30)
+        while not (found := list(tmp_path.rglob("*.incomplete"))) or found[0].stat().st_size < 1 << 19:
+            assert child.poll() is None
+        child.kill()
+    hub.let_go.set()
+    hub.stops_after = None
+    n_there = unfinished(tmp_path).stat().st_size
     hub.asked.clear()
     folder = download(NAME)
-    assert hub.fetched() == ["model.safetensors"]
-    assert (folder / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
+    assert ("GET", f"bytes={n_there}-") in [(method, asked) for method, _, asked in hub.asked]
+    assert (folder / WEIGHTS).read_bytes() == hub.files[WEIGHTS]
+
+
+def test_a_server_that_knows_no_ranges_sends_all_of_it_again(hub: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(hub, monkeypatch)
+    hub.knows_ranges = False
+    assert (download(NAME) / WEIGHTS).read_bytes() == hub.files[WEIGHTS]
+
+
+def test_what_arrived_damaged_is_refused_and_fetched_anew(
+    hub: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(hub, monkeypatch)
+    partial = unfinished(tmp_path)
+    partial.write_bytes(bytes(partial.stat().st_size))
+    with pytest.raises(CheckpointError, match=r"arrived damaged.*download it again"):
+        download(NAME)
+    assert (download(NAME) / WEIGHTS).read_bytes() == hub.files[WEIGHTS]
+
+
+def test_a_file_that_is_being_fetched_is_left_to_who_fetches_it(
+    hub: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(hub, monkeypatch)
+    monkeypatch.setattr(hub_file, "_WAIT_SECONDS", 0.01)
+    etag = unfinished(tmp_path).name.removesuffix(".incomplete")
+    lock = tmp_path / "cache" / ".locks" / "models--someone--tiny" / f"{etag}.lock"
+    with WeakFileLock(lock), pytest.raises(CheckpointError, match="another program is downloading"):
+        download(NAME)
+
+
+def test_the_size_is_known_before(hub: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = ["config.json", "model.safetensors", "vocab.json"]
+    offer = look_up(NAME)
+    assert offer.files == {name: len(hub.files[name]) for name in wanted} and hub.fetched() == []
+    assert offer.n_missing == offer.n_bytes
+    begin(hub, monkeypatch)
+    assert look_up(NAME).n_missing == len(hub.files[WEIGHTS]) - unfinished(tmp_path).stat().st_size
+    download(NAME)
+    assert look_up(NAME).n_missing == 0
+
+
+def test_a_disk_too_small_is_said_before(hub: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core_model.checkpoint.hub.free_bytes", lambda path: 1000)
+    with pytest.raises(CheckpointError, match=r"needs \d+ kB more, and 1 kB are free in .*: free some space"):
+        download(NAME)
+    assert hub.fetched() == []
+
+
+def test_a_disk_that_fills_up_is_said(hub: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("huggingface_hub.file_download.http_get", full)
+    with pytest.raises(CheckpointError, match=r"cannot be stored in .*the disk is full"):
+        download(NAME)
+
+
+def test_a_file_larger_than_the_hub_gives_by_http_is_said_before(hub: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1000)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors of .* has more than .*: fetch it with `hf download"):
+        download(NAME)
+    assert hub.fetched() == []
 
 
 def test_shards_come_with_their_index(hub: StandIn, tmp_path: Path) -> None:
@@ -85,6 +184,7 @@ def test_shards_come_with_their_index(hub: StandIn, tmp_path: Path) -> None:
         (404, "RepoNotFound", "is not on the Hub, or it is private"),
         (401, "", "asks who you are"),
         (403, "GatedRepo", "asks for its conditions to be accepted"),
+        (403, "", "does not give someone/tiny to you"),
         (404, "RevisionNotFound", "has no revision main"),
         (400, "", "the Hub answered 400"),
     ],

@@ -17,6 +17,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
 
 def test_the_folder_that_is_printed_opens(cli: Cli, hub: StandIn):
     done = cli("download", NAME)
+    assert done.err.startswith(f"{NAME}: 3 files, ")
     assert done.status == 0 and cli("inspect", done.out.strip()).out.startswith(NAME)
 
 
