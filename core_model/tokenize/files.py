@@ -24,8 +24,8 @@ def present(folder: Path, name: str) -> bool:
 
 
 def fault(path: Path, what: str) -> TokenizerError:
-    """The error for a tokenizer file that cannot be used."""
-    return TokenizerError(f"The tokenizer file {path.name} {what} ({path})")
+    """The error for a tokenizer file that cannot be used; what the file spells is escaped where it cannot be printed."""
+    return TokenizerError(f"The tokenizer file {path.name} {shown(what, longest=len(what))} ({path})")
 
 
 def read_bytes(path: Path) -> bytes:

@@ -170,7 +170,7 @@ def load_tokenizer_json(path: Path, rows: int | None) -> LibraryTokenizer:
         try:
             library = Library.from_buffer(data)
         except Exception as error:
-            raise fault(path, f"is refused by the tokenizers library: {error}. Download it again") from error
+            raise fault(path, f"is refused by the tokenizers library: {shown(error)}. Download it again") from error
     decoders = file.decoder.types() if file.decoder else set()
     spelling = Spelling(
         byte_level="ByteLevel" in decoders,
