@@ -50,18 +50,19 @@ class Location:
     @property
     def config(self) -> Path | None:
         """The config beside the weights, when there is one."""
-        return self._beside(CONFIG_NAME)
+        return self.beside(CONFIG_NAME)
 
     @property
     def adapter_config(self) -> Path | None:
         """The config of a LoRA adapter, when that is what lies here."""
-        return self._beside(ADAPTER_CONFIG_NAME)
+        return self.beside(ADAPTER_CONFIG_NAME)
 
     def open(self) -> tuple[TensorStore, tuple[str, ...]]:
         """The tensors of its files, and what the index says that they do not."""
         return open_index(self.index) if self.index is not None else (open_files(self.weights), ())
 
-    def _beside(self, name: str) -> Path | None:
+    def beside(self, name: str) -> Path | None:
+        """The file of that name in the model's folder, when there is one."""
         path = self.folder / name
         return path if path.exists() else None
 

@@ -17,6 +17,7 @@ _SIGNS = (
     ".weight_scale",
     ".weight_scale_inv",
     ".weight_format",
+    ".qscale_weight",
     ".input_scale",
     "_proj_blocks",
     "_proj_scales",

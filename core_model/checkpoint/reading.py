@@ -18,11 +18,12 @@ from core_model.checkpoint.facts import native_facts, stated_facts
 from core_model.checkpoint.families import FAMILIES, family_of, family_of_tensors
 from core_model.checkpoint.families.family import Family, NameTable, Weights, weights_of
 from core_model.checkpoint.families.fields import read_keys
-from core_model.checkpoint.folder import Location
+from core_model.checkpoint.folder import CONFIG_NAME, Location
 from core_model.checkpoint.json_text import read_json
 from core_model.checkpoint.matching import Match, match
 from core_model.checkpoint.quantised import quantised_weights, stated_method
 from core_model.checkpoint.shards import TensorStore
+from core_model.checkpoint.stated import find_stated
 from core_model.checkpoint.wording import counted, shown, some_of
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError, CoreError
@@ -109,19 +110,14 @@ def _read_family(
         differ=lambda first, second: _values_differ(store, first, second),
         values=lambda name: store.read(name).ravel().tolist(),
     )
-    stated = family.renamed(document or {})
-    told = {key: size for key, size in family.sizes(weights).items() if size is not None}
-    known = with_assumed(family, stated, told, assume)
-    if document is None and (heads := family.places["n_heads"]) not in known:
-        raise _UnstatedError(
-            "n_heads",
-            f"{location.name} has no config.json: its names are {family.label}'s, but the number of heads cannot be "
-            f"read from weights; put config.json beside it or give n_heads ({heads}), the attention heads of "
-            "a layer (on the command line: --heads N)",
-        )
-    keys = read_keys(known, family.keys)
-    _require_plausible_layers(family, keys, len(store.entries))
-    config = family.read(keys, weights)
+    found = find_stated(family, location, store, document)
+    if document is None and found.document:
+        reading = replace(reading, warnings=())
+    stated = family.renamed(found.document)
+    with found.named_in_errors(family):
+        keys = _read_keys(family, location, weights, stated, assume)
+        _require_plausible_layers(family, keys, len(store.entries))
+        config = family.read(keys, weights)
     reading = replace(
         reading,
         family=family.key,
@@ -133,6 +129,23 @@ def _read_family(
         told = "the config ties the output head to the token embedding, but both are stored and differ: each is used"
         reading = replace(reading, warnings=(*reading.warnings, told))
     return _matched(reading, family.names, config, weights, store)
+
+
+def _read_keys(
+    family: Family, location: Location, weights: Weights, stated: Mapping[str, Any], assume: Mapping[str, object]
+) -> Any:
+    """The family's keys, from what is stated, what the shapes tell and what was given."""
+    told = {key: size for key, size in family.sizes(weights).items() if size is not None}
+    known = with_assumed(family, stated, told, assume)
+    if not stated and (heads := family.places["n_heads"]) not in known:
+        document = family.document or CONFIG_NAME
+        raise _UnstatedError(
+            "n_heads",
+            f"{location.name} has no {document}: its names are {family.label}'s, but the number of heads cannot be "
+            f"read from weights; put {document} beside it or give n_heads ({heads}), the attention heads of "
+            "a layer (on the command line: --heads N)",
+        )
+    return read_keys(known, family.keys)
 
 
 def _require_plausible_layers(family: Family, keys: Any, n_tensors: int) -> None:
@@ -177,7 +190,10 @@ def _known_family(
 ) -> Family:
     """The family the config names or, without a name, that of the tensors; CheckpointError says what it is instead."""
     named = reading.model_type or reading.architecture or (document and _text(document, "_class_name"))
-    family = family_of(reading.model_type, reading.architecture) if named else family_of_tensors(_shapes(store))
+    documented = [family for family in FAMILIES if family.document and location.beside(family.document)]
+    family = family_of_tensors(_shapes(store), documented if named else FAMILIES)
+    if family is None and named:
+        family = family_of(reading.model_type, reading.architecture)
     if family is not None:
         return family
     if document is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from core_model.checkpoint.families import (
     albert,
@@ -37,6 +37,7 @@ from core_model.checkpoint.families import (
     marian,
     mbart,
     mistral,
+    mistral_native,
     mixtral,
     modernbert,
     mpnet,
@@ -75,6 +76,7 @@ FAMILIES: tuple[Family, ...] = (
     bert.FAMILY,
     llama.FAMILY,
     mistral.FAMILY,
+    mistral_native.FAMILY,
     mixtral.FAMILY,
     qwen2.FAMILY,
     qwen2_moe.FAMILY,
@@ -150,10 +152,10 @@ def family_of(model_type: str | None, architecture: str | None) -> Family | None
     return None
 
 
-def family_of_tensors(shapes: Mapping[str, Shape]) -> Family | None:
-    """The family whose telling names a file without a config has; None for names that several families share."""
+def family_of_tensors(shapes: Mapping[str, Shape], families: Iterable[Family] = FAMILIES) -> Family | None:
+    """The first of `families` whose telling names a file has; None for names that several families share."""
     names = [unwrapped(name) for name in shapes]
-    for family in FAMILIES:
+    for family in families:
         found = [any(re.fullmatch(marker, name) for name in names) for marker in family.markers]
         if found and all(found) and family.fit(weights_of(family.names, shapes)):
             return family

@@ -95,6 +95,28 @@ class Stacked:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InterleavedHeads:
+    """A stored map whose outputs are heads in pairs, 0 and 1 of a pair side by side; in ours the 0s come before the 1s.
+
+    Rotary positions then pair the halves of a head, with the same scores.
+    """
+
+    n_heads: int
+
+    def their_shapes(self, ours: Sequence[Shape]) -> tuple[Shape, ...]:
+        """The same."""
+        return tuple(ours)
+
+    def to_ours(self, theirs: Sequence[torch.Tensor], shapes: Sequence[Shape]) -> list[torch.Tensor]:
+        """Copies."""
+        return [stored.unflatten(0, (self.n_heads, -1, 2)).transpose(1, 2).flatten(0, 2) for stored in theirs]
+
+    def to_theirs(self, ours: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Copies."""
+        return [tensor.unflatten(0, (self.n_heads, 2, -1)).transpose(1, 2).flatten(0, 2) for tensor in ours]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wrapped:
     """A stored tensor is one of ours with an axis of length 1 in front."""
 

@@ -98,6 +98,8 @@ class Family:
     shapes `fit` as well.
     `tied_by_default` is what a config without tie_word_embeddings means. `layer_counts` are further keys that say how
     many layers, each with weights of its own, a file must hold; `shares_layers` where the layers run may be more.
+    `document` is a file beside the weights that states the keys and counts before config.json; `part` a key of
+    config.json, or of the weights file's own header, under which they stand.
     """
 
     key: str
@@ -116,6 +118,8 @@ class Family:
     tied_by_default: bool = True
     layer_counts: tuple[str, ...] = ()
     shares_layers: bool = False
+    document: str | None = None
+    part: str | None = None
 
     def architecture_for(self, task: str | None) -> str:
         """The class of transformers whose head has a task; None: no head. ConfigError when the family has none such."""

@@ -1,6 +1,7 @@
 """nanoGPT state dicts (Karpathy 2022): GPT-2's names with [out, in] matrices, often without biases or a config.
 
-Its model_args in a config.json beside the weights, or n_heads by hand, say what the tensors do not.
+Its model_args say what the tensors do not: in a model_args.json or config.json beside the weights, or in their header.
+Where there are none, n_heads is asked.
 """
 
 from __future__ import annotations
@@ -129,6 +130,8 @@ FAMILY = Family(
         roots=_HEADS.roots,
         buffers=(r"h\.\d+\.attn\.(masked_)?bias",),
     ),
+    document="model_args.json",
+    part="model_args",
     markers=(r"(transformer\.)?wpe\.weight", r"(transformer\.)?h\.0\.attn\.c_attn\.weight"),
     fit=_is_stored_out_by_in,
 )
