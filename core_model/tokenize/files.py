@@ -24,7 +24,7 @@ def present(folder: Path, name: str) -> bool:
 
 
 def fault(path: Path, what: str) -> TokenizerError:
-    """The error for a tokenizer file that cannot be used; what the file spells is escaped where it cannot be printed."""
+    """The error for a tokenizer file that cannot be used; of what the file spells, the unprintable is escaped."""
     return TokenizerError(f"The tokenizer file {path.name} {shown(what, longest=len(what))} ({path})")
 
 
