@@ -6,10 +6,10 @@ One multiply-add counts as two floating-point operations.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from core_model.config import AttentionSpec, DisentangledPositions, FeedForwardSpec, LayerSpec, ModelConfig
+from core_model.config import AttentionSpec, DisentangledPositions, FeedForwardSpec, LayerSpec, ModelConfig, VectorSpec
 from core_model.shapes import tensor_shapes
 from core_model.sites import LAYER_ACTIVATIONS, layer_site
 
@@ -40,6 +40,8 @@ def forward_flops(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0)
             total += 2 * n * width * config.head.transform.d_output
             width = config.head.transform.d_output
         total += 2 * n * width * config.head.n_outputs
+    for name, vector in (config.vectors.by_tower if config.vectors else {}).items():
+        total += _vector_flops(vector, config.stacks[name].d_model, lengths[name])
     return total
 
 
@@ -48,8 +50,7 @@ def trace_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0, *
     lengths = _lengths(config, n_tokens, n_decoder_tokens)
     total = 0
     for site, layers in config.attention_layers().items():
-        n_queries = lengths[site.split(".")[0]]
-        n_keys = lengths["encoder"] if site.endswith("cross") else n_queries
+        n_queries, n_keys = _sides(site, lengths)
         for spec in layers:
             total += n_queries * (spec.d_query * dtype_bytes + 4 * spec.n_heads) + n_keys * spec.d_key * dtype_bytes
     return total
@@ -60,8 +61,7 @@ def matrix_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0) 
     lengths = _lengths(config, n_tokens, n_decoder_tokens)
     total = 0
     for site, layers in config.attention_layers().items():
-        n_queries = lengths[site.split(".")[0]]
-        n_keys = lengths["encoder"] if site.endswith("cross") else n_queries
+        n_queries, n_keys = _sides(site, lengths)
         total += sum(4 * spec.n_heads * n_queries * n_keys for spec in layers)
     return total
 
@@ -112,6 +112,13 @@ def _lengths(config: ModelConfig, n_tokens: int, n_decoder_tokens: int) -> dict[
     return dict(zip(config.stacks, (n_tokens, n_decoder_tokens), strict=False))
 
 
+def _sides(site: str, lengths: Mapping[str, int]) -> tuple[int, int]:
+    """How many queries and keys a site has; what pools a tower is one query, of what was given something."""
+    stack, kind = site.split(".")
+    n = lengths[stack]
+    return min(n, 1) if kind == "pool" else n, lengths["encoder"] if kind == "cross" else n
+
+
 def _layer_flops(layer: LayerSpec, d_model: int, n: int, n_memory: int) -> int:
     total = _attention_flops(layer.attention, d_model, n, n) + n * _feed_forward_flops(layer.feed_forward, d_model)
     if layer.cross_attention is not None:
@@ -128,6 +135,15 @@ def _attention_flops(spec: AttentionSpec, d_model: int, n_queries: int, n_keys: 
         reach = spec.mask.window if spec.mask.causal else 2 * spec.mask.window + 1
         n_pairs = n_queries * min(n_keys, reach + spec.mask.n_global)
     return projections + 4 * n_pairs * spec.d_query
+
+
+def _vector_flops(spec: VectorSpec, d_model: int, n: int) -> int:
+    """Pooling n positions to one, and mapping it."""
+    total = 2 * d_model * (spec.d_output or 0)
+    if spec.attention is not None:
+        total += _attention_flops(spec.attention.attention, d_model, 1, n)
+        total += _feed_forward_flops(spec.attention.feed_forward, d_model)
+    return total if n else 0
 
 
 def _distance_flops(

@@ -24,6 +24,7 @@ from core_model.config import (
     StackConfig,
     TablePositions,
     TokenEmbedding,
+    VectorSpec,
 )
 
 Shape: TypeAlias = tuple[int, ...]
@@ -39,6 +40,11 @@ def tensor_shapes(config: ModelConfig) -> dict[str, Shape]:
         shapes.update(_stack(name, stack, d_memory, own_table=own_table))
     if config.head is not None:
         shapes.update(_head(config.head, config.output_stack))
+    if config.vectors is not None:
+        for name, vector in config.vectors.by_tower.items():
+            shapes.update(_vector(f"vectors.{name}", vector, config.stacks[name].d_model))
+        numbers = {"scale": config.vectors.compared, "bias": config.vectors.bias}
+        shapes.update({f"vectors.{name}": (1,) for name, is_there in numbers.items() if is_there})
     return shapes
 
 
@@ -173,3 +179,14 @@ def _head(spec: HeadSpec, stack: StackConfig) -> Named:
         yield "head.output.weight", (spec.n_outputs, d_input)
     if spec.bias:
         yield "head.output.bias", (spec.n_outputs,)
+
+
+def _vector(name: str, spec: VectorSpec, d_model: int) -> Named:
+    if spec.attention is not None:
+        yield f"{name}.pool.probe", (1, d_model)
+        yield from _attention(f"{name}.pool.attention", spec.attention.attention, d_model, d_model)
+        yield from _norm(f"{name}.pool.norm", spec.attention.norm, d_model)
+        yield from _feed_forward(f"{name}.pool.feed_forward", spec.attention.feed_forward, d_model)
+    yield from _norm(f"{name}.norm", spec.norm, d_model)
+    if spec.d_output is not None:
+        yield from _linear(f"{name}.projection", spec.d_output, d_model, bias=spec.bias)

@@ -2,6 +2,7 @@
 
 Attention sites are addressed by name, layer and head (`decoder.self`, 3, 5). Activations by
 `<stack>.<layer>.<activation>` (`decoder.3.residual_after`), or by name alone where there is one a model (`logits`).
+Those of the attention that pools a tower, which has one layer, begin with "pool_" (`vision.0.pool_query`).
 Shape letters: N queries, M keys, H heads, K key heads, D head size, C model width, F feed-forward width, V vocabulary.
 """
 
@@ -15,6 +16,8 @@ ATTENTION_SITES: dict[str, str] = {
     "decoder.cross": "decoder-to-encoder cross-attention",
     "text.self": "self-attention of the text tower",
     "vision.self": "self-attention of the vision tower",
+    "text.pool": "attention that pools the text tower",
+    "vision.pool": "attention that pools the vision tower",
 }
 
 
@@ -58,6 +61,12 @@ STACK_ACTIVATIONS: dict[str, ActivationSite] = {
 MODEL_ACTIVATIONS: dict[str, ActivationSite] = {
     "logits": ActivationSite(key="logits", shape="NV", label="scores of every output at every position"),
 }
+
+
+def attention_activation(site: str, layer: int, activation: str) -> str:
+    """The full name of an activation of one attention: of "decoder.cross", 3, "query" it is "decoder.3.cross_query"."""
+    stack, kind = site.split(".")
+    return layer_site(stack, layer, activation if kind == "self" else f"{kind}_{activation}")
 
 
 def layer_site(stack: str, layer: int, activation: str) -> str:

@@ -32,6 +32,8 @@ def head_weights(
     if kind == "cross":  # layers of the site are those that have it
         layer = [i for i, one in enumerate(config.stacks[stack].layers) if one.cross_attention is not None][layer]
     place = f"{stack}.layers.{config.stacks[stack].weights_index(layer)}"
+    if kind == "pool":
+        place = f"vectors.{stack}.pool"
     attention = f"{place}.{'cross_attention' if kind == 'cross' else 'attention'}"
     key_head = head // (spec.n_heads // spec.n_key_heads)
     own, shared = (slice(one * spec.head_size, (one + 1) * spec.head_size) for one in (head, key_head))

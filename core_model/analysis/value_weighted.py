@@ -12,14 +12,13 @@ from core_model.errors import TraceError
 from core_model.nn.attention import Attention
 from core_model.nn.transformer import Transformer
 from core_model.results import FloatArray, read_only
-from core_model.sites import layer_site
+from core_model.sites import attention_activation
 from core_model.trace.trace import Trace
 
 
 def value_site(site: str, layer: int) -> str:
     """The activation that `run_trace(keep=...)` must name for this analysis."""
-    stack, kind = site.split(".")
-    return layer_site(stack, layer, "cross_value" if kind == "cross" else "value")
+    return attention_activation(site, layer, "value")
 
 
 def value_norms(model: Transformer, trace: Trace, site: str, layer: int, head: int) -> FloatArray:

@@ -35,11 +35,13 @@ from core_model.config.positions import (
     TablePositions,
 )
 from core_model.config.stack import ConvolutionSpec, StackConfig
+from core_model.config.vectors import AttentionPooling, VectorSpec, VectorsSpec
 
 __all__ = [
     "AbsolutePositions",
     "Activation",
     "AlibiPositions",
+    "AttentionPooling",
     "AttentionSpec",
     "AudioEmbedding",
     "BucketedPositions",
@@ -71,6 +73,8 @@ __all__ = [
     "TablePositions",
     "TokenEmbedding",
     "VectorEmbedding",
+    "VectorSpec",
+    "VectorsSpec",
     "ZeroedTokens",
     "multi_head",
 ]

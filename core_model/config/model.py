@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from core_model.config.attention import AttentionSpec
 from core_model.config.heads import HeadSpec
 from core_model.config.stack import StackConfig
+from core_model.config.vectors import VectorsSpec
 from core_model.errors import ConfigError
 
 
@@ -25,7 +26,8 @@ class ModelConfig:
     """A whole model: encoder, decoder or both, and its output head (None: hidden states only).
 
     `shared_embedding` makes the decoder read the encoder's token table. Instead of them a model may have two towers
-    that do not read each other, `text` and `vision` (CLIP, Radford et al. 2021), or one of the two.
+    that do not read each other, `text` and `vision` (CLIP, Radford et al. 2021), or one of the two; `vectors` are what
+    each makes of what it read, and how they are compared.
     """
 
     encoder: StackConfig | None = None
@@ -35,6 +37,7 @@ class ModelConfig:
     special: SpecialTokens = SpecialTokens()
     text: StackConfig | None = None
     vision: StackConfig | None = None
+    vectors: VectorsSpec | None = None
 
     def __post_init__(self) -> None:
         if not self.stacks:
@@ -55,6 +58,22 @@ class ModelConfig:
                 raise ConfigError(f"shared_embedding is True: the token tables must then be one size, not {sizes}")
         if self.head and self.head.tied:
             self._check_tied(self.head)
+        if self.vectors is not None:
+            self._check_vectors(self.vectors)
+
+    def _check_vectors(self, vectors: VectorsSpec) -> None:
+        widths: dict[str, int] = {}
+        for name, vector in vectors.by_tower.items():
+            tower = getattr(self, name)
+            if tower is None:
+                raise ConfigError(f"vectors.{name} is given: there is no tower of {name} to make it")
+            widths[name] = vector.d_output or tower.d_model
+        if vectors.compared and len(set(widths.values())) > 1:
+            raise ConfigError(
+                f"vectors are {widths['text']} and {widths['vision']} wide: to be compared they must be equal"
+            )
+        if vectors.compared and self.head is not None:
+            raise ConfigError(f"head is {self.head.task}: a model whose vectors are compared has no other output")
 
     def _check_tied(self, head: HeadSpec) -> None:
         table = self.output_stack.tokens
@@ -90,11 +109,17 @@ class ModelConfig:
         return self.text is not None or self.vision is not None
 
     def attention_layers(self) -> dict[str, tuple[AttentionSpec, ...]]:
-        """Attention of every layer by site: encoder.self, decoder.self, decoder.cross, text.self, vision.self."""
+        """Attention of every layer by site: encoder.self, decoder.self, decoder.cross, text.self, vision.self.
+
+        The attention that pools a tower is the only layer of a site of its own, vision.pool.
+        """
         sites = {
             f"{name}.self": tuple(layer.attention for layer in stack.layers) for name, stack in self.stacks.items()
         }
         if self.encoder and self.decoder:
             cross = tuple(layer.cross_attention for layer in self.decoder.layers if layer.cross_attention)
             sites["decoder.cross"] = cross
+        for name, vector in (self.vectors.by_tower if self.vectors else {}).items():
+            if vector.attention is not None:
+                sites[f"{name}.pool"] = (vector.attention.attention,)
         return sites

@@ -33,6 +33,7 @@ from core_model.nn.feedforward import ACTIVATIONS
 from core_model.nn.norms import make_norm
 from core_model.nn.positions import sinusoidal_table
 from core_model.nn.tap import Tap
+from core_model.nn.vectors import Vectors
 
 
 class Stack(nn.Module):
@@ -203,6 +204,7 @@ class Transformer(nn.Module):
         self.text = Stack("text", config.text) if config.text else None
         self.vision = Stack("vision", config.vision) if config.vision else None
         self.head = Head(config.head, config.output_stack) if config.head else None
+        self.vectors = Vectors(config) if config.vectors else None
 
     @property
     def output_stack(self) -> Stack:
@@ -308,6 +310,11 @@ class Transformer(nn.Module):
         table_VE = self.token_table(self.output_stack) if self.head.spec.tied else None
         logits_BNV = self.head(hidden_BNC, table_VE)
         return logits_BNV if tap is None else tap.activation("logits", logits_BNV)
+
+    def similarity(self, vectors: Mapping[str, torch.Tensor], *, tap: Tap | None = None) -> torch.Tensor | None:
+        """How alike the vectors of text and image are [B, 1]; None where they are not compared or one is absent."""
+        similarity_B1 = self.vectors.similarity(vectors) if self.vectors is not None else None
+        return similarity_B1 if tap is None or similarity_B1 is None else tap.activation("logits", similarity_B1)
 
     def _vectors(self, stack: Stack, ids_BN: torch.Tensor, key_mask_BN: torch.Tensor | None) -> torch.Tensor:
         """Token vectors [B, N, E] of ids; everything else passes as it is."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import torch
 
@@ -50,19 +51,32 @@ def run_trace(
     model.eval()
     try:
         with torch.inference_mode():
-            hidden_BNC = _hidden(model, given, tap)
-            logits_BNV = model.logits(hidden_BNC, tap=tap) if model.head is not None else None
+            hidden = _hidden(model, given, tap)
+            hidden_BNC = next(iter(hidden.values()))
+            vectors = model.vectors(hidden, given.by_stack, tap=tap) if model.vectors is not None else {}
+            logits_BNV = model.similarity(vectors, tap=tap) if model.head is None else model.logits(hidden_BNC, tap=tap)
     finally:
         model.train(was_training)
     tap.check_edits_used()
     logits = None if logits_BNV is None else _array(logits_BNV[0])
     notes = (*inputs.notes, *given.notes(model.config))
-    return Trace(tap.heads, tap.activations, hidden=_array(hidden_BNC[0]), logits=logits, notes=notes)
+    return Trace(
+        tap.heads,
+        tap.activations,
+        hidden=_array(hidden_BNC[0]),
+        logits=logits,
+        vectors={name: _array(vector_BE[0]) for name, vector_BE in vectors.items()},
+        notes=notes,
+    )
 
 
 class Trace:
     """Queries, keys and row normalisers of every attention, and the outputs. Lives on the thread that made it.
 
+    `hidden` [N, C] are those of the output stack, of two towers the first that was given something. `logits` are what
+    the head says of them, None without a head: [N, V], or [V] of a head that pools. Of two towers that were both given
+    something, and are compared, they are one number [1]: how alike text and image are. `vectors` [E] are those of the
+    towers, by name, before they are compared.
     `notes` say what was done so that the model can read what was given: the inputs' own, and interpolated positions.
     """
 
@@ -73,9 +87,10 @@ class Trace:
         *,
         hidden: FloatArray,
         logits: FloatArray | None,
+        vectors: Mapping[str, FloatArray] = MappingProxyType({}),
         notes: tuple[str, ...] = (),
     ) -> None:
-        self.hidden, self.logits, self.notes = hidden, logits, notes
+        self.hidden, self.logits, self.vectors, self.notes = hidden, logits, vectors, notes
         self._heads, self._activations = dict(heads), dict(activations)
         self._scores: OrderedDict[tuple[str, int, int], HeadScores] = OrderedDict()
 
@@ -96,8 +111,8 @@ class Trace:
         for heads in self._heads.values():
             kept += heads.tensors
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in kept}
-        outputs = self.hidden.nbytes + (0 if self.logits is None else self.logits.nbytes)
-        return sum(storages.values()) + outputs
+        outputs = [self.hidden, *self.vectors.values(), *(() if self.logits is None else (self.logits,))]
+        return sum(storages.values()) + sum(array.nbytes for array in outputs)
 
     def shape(self, site: str) -> tuple[int, int, int, int]:
         """(layers, heads, queries, keys) of a site."""
@@ -231,11 +246,11 @@ class Trace:
         return layers
 
 
-def _hidden(model: Transformer, given: GivenTensors, tap: CollectingTap) -> torch.Tensor:
-    """Hidden states [B, N, C] of the output stack; of towers, those of the first that is given something."""
+def _hidden(model: Transformer, given: GivenTensors, tap: CollectingTap) -> dict[str, torch.Tensor]:
+    """Hidden states [B, N, C] of the output stack, by its name; of towers, of each that is given something."""
     if model.config.has_towers:
-        return next(iter(model.towers(given.by_stack, tap=tap).values()))
-    return model.hidden(given.first, given.second, given.type_ids_BN, tap=tap)
+        return model.towers(given.by_stack, tap=tap)
+    return {model.config.output_name: model.hidden(given.first, given.second, given.type_ids_BN, tap=tap)}
 
 
 def _check_memory(model: Transformer, n_tokens: tuple[int, ...], keep: Sequence[str]) -> None:

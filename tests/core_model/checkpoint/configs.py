@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from core_model.config import (
     AlibiPositions,
+    AttentionPooling,
     AttentionSpec,
     AudioEmbedding,
     BucketedPositions,
@@ -32,6 +33,8 @@ from core_model.config import (
     StackConfig,
     TokenEmbedding,
     VectorEmbedding,
+    VectorSpec,
+    VectorsSpec,
     ZeroedTokens,
     multi_head,
 )
@@ -155,7 +158,9 @@ def patch_guesser() -> ModelConfig:
     shared = replace(own, position=GridPositions(grid=(2, 3), from_layer=0))
     return ModelConfig(
         encoder=stack(
-            layer(own), layer(shared), embedding=PatchEmbedding(image_size=(4, 9), patch_size=(2, 3), n_channels=1)
+            layer(own),
+            layer(shared),
+            embedding=PatchEmbedding(image_size=(4, 9), patch_size=(2, 3), n_channels=1),
         ),
         head=HeadSpec(n_outputs=7, task="image_tokens", pooling="patches", norm=NormSpec(), bias=True),
     )
@@ -180,6 +185,23 @@ def two_towers() -> ModelConfig:
     )
     return ModelConfig(
         text=stack(layer(multi_head(WIDTH, 3, mask=_CAUSAL))), vision=stack(alone, embedding=VectorEmbedding())
+    )
+
+
+def compared_towers() -> ModelConfig:
+    """Vectors of a text's end token and of an image pooled by attention, compared with a bias."""
+    pooling = AttentionPooling(
+        attention=multi_head(WIDTH, 2), norm=NormSpec(), feed_forward=FeedForwardSpec(d_hidden=7)
+    )
+    return ModelConfig(
+        text=stack(layer(multi_head(WIDTH, 3, mask=_CAUSAL))),
+        vision=stack(layer(multi_head(WIDTH, 3)), embedding=PatchEmbedding(image_size=(4, 6), patch_size=(2, 2))),
+        vectors=VectorsSpec(
+            text=VectorSpec(pooling="end", end_token=3, d_output=5),
+            vision=VectorSpec(pooling="attention", attention=pooling, norm=NormSpec(), d_output=5, bias=True),
+            compared=True,
+            bias=True,
+        ),
     )
 
 
@@ -208,5 +230,6 @@ EVERY = {
         patch_guesser,
         listener,
         two_towers,
+        compared_towers,
     )
 }
