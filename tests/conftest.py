@@ -29,6 +29,7 @@ SECONDS_TO_END = 5.0
 FAILED = pytest.StashKey[bool]()
 
 hypothesis.settings.register_profile("unhurried", deadline=None)  # two busy cores make any deadline a lottery
+hypothesis.settings.register_profile("nightly", deadline=None, max_examples=2500)
 hypothesis.settings.load_profile("unhurried")
 
 
