@@ -7,6 +7,7 @@ bounds are for files that make it take memory without end.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -32,7 +33,7 @@ def main(pickle: Path, out: Path, n_bytes: int) -> None:
         found = torch.load(pickle, map_location="cpu", weights_only=True)
         tensors = {name: tensor.contiguous() for name, tensor in _tensors(_weights(found), "")}
         if tensors:
-            save_file(tensors, out, metadata={"format": "pt"})
+            save_file(tensors, out, metadata={"format": "pt", **_model_args(found)})
             return
     except Exception as error:  # the reader raises whatever a broken file makes it stumble over
         raise ReadingError(_reason(error)) from error
@@ -68,6 +69,15 @@ def _weights(found: Any) -> Any:
         if isinstance(part, Mapping):
             return _weights(part)
     return found
+
+
+def _model_args(found: Any) -> dict[str, str]:
+    """What nanoGPT's train.py saves beside the weights: the number of heads, which they do not tell, among others."""
+    args = found.get("model_args") if isinstance(found, Mapping) else None
+    if not isinstance(args, Mapping):
+        return {}
+    plain = {key: value for key, value in args.items() if isinstance(key, str) and isinstance(value, int | float | str)}
+    return {"model_args": json.dumps(plain)}
 
 
 def _tensors(found: Any, prefix: str, depth: int = 0) -> Iterator[tuple[str, Any]]:

@@ -143,6 +143,9 @@ FAMILIES: tuple[Family, ...] = (
     torch_modules.ATTENTION,
 )
 
+OWN_DOCUMENTS = tuple(family.document for family in FAMILIES if family.document is not None)
+"""Files that state the settings of a model in the place of config.json."""
+
 
 def family_of(model_type: str | None, architecture: str | None) -> Family | None:
     """The family a config names by its model_type or, without one, by the class of transformers it was saved from."""

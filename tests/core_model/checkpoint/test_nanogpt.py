@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from core_model.checkpoint import open_checkpoint
 from core_model.checkpoint.export import express
 from core_model.checkpoint.families import nanogpt
+from core_model.checkpoint.pickles import convert_pickle
 from core_model.errors import ConfigError
 from tests.core_model.checkpoint.references import assert_agrees, reference, seeded
 
@@ -62,6 +63,54 @@ def test_the_number_of_heads_is_asked_and_the_rest_read_off_the_tensors(wrapper:
         assert checkpoint.info.tied == (f"{wrapper}lm_head.weight = {wrapper}transformer.wte.weight",)
         assert {fact.origin for fact in checkpoint.info.facts} == {"inferred"}
         checkpoint.load_model()
+
+
+def write_header(folder: Path, text: str) -> Path:
+    """A text under model_args in the header of the weights."""
+    path = folder / "model.safetensors"
+    save_file(load_file(path), path, metadata={"format": "pt", "model_args": text})
+    return folder
+
+
+@pytest.mark.parametrize("where", ["model_args.json", "config.json", "part of config.json", "header"])
+def test_model_args_are_used_as_stated(where: str, tmp_path: Path) -> None:
+    model = gpt2()
+    folder = write(tmp_path, model)
+    if where == "header":
+        write_header(folder, json.dumps(MODEL_ARGS))
+    else:
+        document = {"model_args": MODEL_ARGS, "iter_num": 2000} if where.startswith("part") else MODEL_ARGS
+        (folder / where.removeprefix("part of ")).write_text(json.dumps(document))
+    with open_checkpoint(folder) as checkpoint:
+        facts = {fact.name: (fact.value, fact.origin) for fact in checkpoint.info.facts}
+        assert facts["heads"] == ("5", "stated")
+        assert not any("config.json" in warning for warning in checkpoint.info.warnings)
+    assert_agrees(folder, reference(model), "decoder")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "model_args in the header of model.safetensors is no JSON object"),
+        ("[5]", "model_args in the header of model.safetensors is no JSON object"),
+        (json.dumps({**MODEL_ARGS, "n_head": 4}), "n_head is 4 and n_embd is 30 in the weights' header"),
+        (json.dumps({"n_layer": 3}), "the weights' header has no n_head"),
+    ],
+)
+def test_wrong_model_args_in_the_header_are_named(text: str, told: str, tmp_path: Path) -> None:
+    with open_checkpoint(write_header(write(tmp_path, gpt2()), text)) as checkpoint:
+        assert checkpoint.tensors
+        assert told in (checkpoint.info.refusal or "")
+
+
+def test_a_checkpoint_of_train_py_opens_once_it_is_converted(tmp_path: Path) -> None:
+    """ckpt.pt: the weights beside model_args, the state of the optimiser and the settings of the run."""
+    model = gpt2()
+    tensors = load_file(write(tmp_path / "plain", model) / "model.safetensors")
+    content = {"model": tensors, "model_args": {**MODEL_ARGS, "bias": True}, "iter_num": 7, "config": {"n_head": 3}}
+    torch.save(content, tmp_path / "ckpt.pt")
+    convert_pickle(tmp_path / "ckpt.pt", tmp_path / "out")
+    assert_agrees(tmp_path / "out", reference(model), "decoder")
 
 
 @pytest.mark.parametrize("bias", [True, False])
