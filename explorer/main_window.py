@@ -36,6 +36,7 @@ from explorer.chrome.open_button import open_button
 from explorer.chrome.palette import CommandPalette
 from explorer.chrome.panel_host import AskingHost, DetailPresenter, PanelHost
 from explorer.chrome.status_line import StatusLine
+from explorer.chrome.tab_order import set_reading_order
 from explorer.chrome.top_bar import TopBar
 from explorer.chrome.welcome_bar import WelcomeBar
 from explorer.controller import Controller
@@ -249,7 +250,7 @@ class MainWindow(QMainWindow):
         }
         self._welcome = WelcomeBar(samples, ways_on, self)
         self._notifications = NotificationBar(self._themes, self)
-        rows = QWidget(self)
+        self._bars = rows = QWidget(self)
         column = QVBoxLayout(rows)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -274,6 +275,8 @@ class MainWindow(QMainWindow):
         self._centre = Centre(centre, self)
         self.setCentralWidget(self._centre)
         self._docks = Docks(self, {key: host for key, host in outer.items() if key not in centre})
+        left, right, below = (self._docks.regions(area) for area in ("left", "right", "bottom"))
+        set_reading_order([self._bars, *left, *self._centre.regions, *right, *below, self._status])
 
     def _wire(self) -> None:
         for key, host in self._hosts.items():
@@ -377,4 +380,4 @@ class MainWindow(QMainWindow):
         if host is not None and picture is not None and not self._has_picture:
             self._has_picture = True
             if not isinstance(self.focusWidget(), QLineEdit):
-                host.panel.setFocus()
+                host.panel.take_focus()

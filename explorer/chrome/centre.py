@@ -28,10 +28,12 @@ class Centre(QWidget):
         self._left: str | None = None
         """What `step_aside` left, until the person chooses a tab."""
         self._tabs = QTabBar(self, drawBase=False, expanding=False)
+        self._tabs.setAccessibleName(self.tr("Views"))
         self._tabs.currentChanged.connect(self._on_tabs_current_changed)
         self._pages = QStackedWidget(self)
-        for host in hosts.values():
-            self._pages.addWidget(_Page(host))
+        self._all_pages = [_Page(host) for host in hosts.values()]
+        for page in self._all_pages:
+            self._pages.addWidget(page)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -43,6 +45,11 @@ class Centre(QWidget):
         """The panel on screen."""
         index = self._tabs.currentIndex()
         return self._hosts[self._keys[index]] if 0 <= index < len(self._keys) else None
+
+    @property
+    def regions(self) -> list[QWidget]:
+        """Its parts in reading order: the tabs, then of each panel its controls and itself."""
+        return [self._tabs, *(part for page in self._all_pages for part in (page.controls, page.host))]
 
     def show_layout(self, layout: LayoutName) -> None:
         """Offer the centre panels of a layout, the first on screen."""
@@ -91,10 +98,12 @@ class _Page(QWidget):
 
     def __init__(self, host: PanelHost) -> None:
         super().__init__()
+        self.host = host
+        self.controls = _ControlRow(host.panel.controls(), self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(_ControlRow(host.panel.controls(), self))
+        layout.addWidget(self.controls)
         layout.addWidget(host, 1)
 
 

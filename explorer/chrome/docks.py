@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QByteArray, Qt, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QDockWidget, QMainWindow
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QWidget
 
 from explorer.chrome.panel_host import PanelHost
 from explorer.panels.panel import Area
@@ -40,6 +40,10 @@ class Docks:
         window.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
 
+    def regions(self, area: Area) -> list[QWidget]:
+        """Its docks on one side, in reading order."""
+        return [dock for key, dock in self._docks.items() if self._hosts[key].spec.area == area]
+
     def is_open(self, key: str) -> bool:
         return not self._docks[key].isHidden()
 
@@ -49,7 +53,8 @@ class Docks:
         self._docks[key].raise_()
 
     def toggle(self, key: str) -> None:
-        if self.is_open(key):
+        """Close a panel that is on screen; show one that is closed, or that stands behind another."""
+        if self._docks[key].is_on_screen:
             self._docks[key].close()
         else:
             self.open(key)
@@ -71,6 +76,7 @@ class Docks:
             self._window.resizeDocks(shown, [width] * len(shown), Qt.Orientation.Horizontal)
             self._window.resizeDocks(shown, _SHARES[: len(shown)], Qt.Orientation.Vertical)
         below = [dock for key, dock in self._docks.items() if self._is_in(key, "bottom", layout)]
+        self._settle_tabs()
         self._window.resizeDocks(below, [dock.minimumSizeHint().height() for dock in below], Qt.Orientation.Vertical)
 
     def save(self) -> str:
@@ -83,18 +89,40 @@ class Docks:
             state = base64.b64decode(saved, validate=True)
         except (binascii.Error, ValueError):
             return False
-        return bool(saved) and self._window.restoreState(QByteArray(state), _STATE_VERSION)
+        is_ours = bool(saved) and self._window.restoreState(QByteArray(state), _STATE_VERSION)
+        self._settle_tabs()
+        return is_ours
+
+    def _settle_tabs(self) -> None:
+        """Tab passes by the bars of docks in one place: Qt keeps them, out of sight, where only one is open."""
+        for bar in self._window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            bar.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def _is_in(self, key: str, area: str, layout: LayoutName) -> bool:
         spec = self._hosts[key].spec
         return spec.area == area and layout in spec.layouts
 
-    def _dock(self, host: PanelHost) -> QDockWidget:
-        dock = QDockWidget(host.spec.title, self._window)
+    def _dock(self, host: PanelHost) -> _Dock:
+        dock = _Dock(host, self._window)
         dock.setObjectName(f"dock_{host.spec.key}")
         dock.setTitleBarWidget(_TitleRow(host, dock))  # before the panel: Tab goes from the title into it
         dock.setWidget(host)
         return dock
+
+
+class _Dock(QDockWidget):
+    """A dock that knows whether it is on screen: one behind another counts as shown by Qt, and shall ask nothing."""
+
+    def __init__(self, host: PanelHost, window: QMainWindow) -> None:
+        super().__init__(host.spec.title, window)
+        self.is_on_screen = False
+        self._host = host
+        self.visibilityChanged.connect(self._on_visibility_changed)
+
+    @Slot(bool)
+    def _on_visibility_changed(self, is_visible: bool) -> None:
+        self.is_on_screen = is_visible
+        self._host.visibility_changed.emit(is_visible)
 
 
 class _TitleRow(PanelFrame):

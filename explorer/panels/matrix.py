@@ -47,7 +47,6 @@ class MatrixPanel(Panel):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(SPACE_3, SPACE_3, SPACE_3, SPACE_3)
         layout.addWidget(self._plot)
-        self.setFocusProxy(self._plot)
         self._connect()
 
     def _connect(self) -> None:
@@ -98,6 +97,9 @@ class MatrixPanel(Panel):
     def set_stale(self, is_stale: bool) -> None:
         self._plot.set_stale(is_stale)
         self._card.set_stale(is_stale)
+
+    def take_focus(self) -> None:
+        self._plot.setFocus()
 
     def zoom(self, step: int) -> None:
         """Closer (1), further (-1) or everything (0)."""

@@ -43,6 +43,10 @@ class Panel(QWidget):
     def zoom(self, step: int) -> None:
         """Show the picture closer (1), from further away (-1), or all of it (0)."""
 
+    def take_focus(self) -> None:
+        """Give the keyboard to what the panel is looked at for."""
+        self.setFocus()
+
     def adopt(self, panel: Panel, place: QWidget) -> None:
         """Give room to a panel that stands inside this one, in the place that shows its states."""
 

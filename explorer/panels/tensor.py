@@ -55,12 +55,12 @@ class TensorPanel(Panel):
         self._cell = QLabel(self)
         self._cell.setFont(caption_font())
         self._cell.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._tabs = QTabBar(self, drawBase=False, expanding=False)
+        self._tabs.setAccessibleName(self.tr("Numbers, histogram, singular values"))
         self._facts = FactSheetView(themes, self)
         self._histogram = CurvePlot(themes, self)
-        self._tabs = QTabBar(self, drawBase=False, expanding=False)
         self._pages = QStackedWidget(self)
         self._build()
-        self.setFocusProxy(self._matrix)
         self._connect()
 
     def adopt(self, panel: Panel, place: QWidget) -> None:
@@ -93,6 +93,9 @@ class TensorPanel(Panel):
     def set_stale(self, is_stale: bool) -> None:
         self._matrix.set_stale(is_stale)
         self._histogram.set_stale(is_stale)
+
+    def take_focus(self) -> None:
+        self._matrix.setFocus()
 
     def zoom(self, step: int) -> None:
         {1: self._matrix.zoom_in, -1: self._matrix.zoom_out, 0: self._matrix.reset_view}[step]()

@@ -60,7 +60,6 @@ class TensorsPanel(Panel):
         layout.setSpacing(0)
         layout.addWidget(self._refusal)
         layout.addWidget(self._splitter, 1)
-        self.setFocusProxy(self._tree)
 
     def adopt(self, panel: Panel, place: QWidget) -> None:
         self._inner = panel
@@ -87,6 +86,9 @@ class TensorsPanel(Panel):
         has_chosen = self._state.tensors.source == self._state.source
         if not has_chosen and (name := first_to_see(picture, self._groups)) is not None:
             self.noticed.emit(pick_tensor(name))
+
+    def take_focus(self) -> None:
+        self._tree.setFocus()
 
     def zoom(self, step: int) -> None:
         if self._inner is not None:

@@ -75,6 +75,7 @@ class Stepper(QWidget):
         button.setIconSize(QSize(12, 12))
         button.setAutoRaise(True)
         button.setAutoRepeat(True)
+        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # keys step in the field
         button.setToolTip(tooltip)
         button.setAccessibleName(tooltip)
         return button

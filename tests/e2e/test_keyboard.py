@@ -1,0 +1,100 @@
+"""The whole window without a mouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QDockWidget, QToolBar, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from explorer.app import Explorer
+from explorer.chrome.centre import Centre
+from explorer.state.app_state import LayoutName
+from explorer.state.moves import open_source, set_layout
+from tests.e2e.conftest import Launch, wait_until_idle
+
+REGIONS = ("top", "left", "centre", "right", "bottom")
+AREAS = {
+    Qt.DockWidgetArea.LeftDockWidgetArea: "left",
+    Qt.DockWidgetArea.RightDockWidgetArea: "right",
+    Qt.DockWidgetArea.BottomDockWidgetArea: "bottom",
+}
+
+
+def region(explorer: Explorer, widget: QWidget) -> str:
+    """Where in the window it is."""
+    place: QWidget | None = widget
+    while place is not None:
+        if isinstance(place, QToolBar):
+            return "top"
+        if isinstance(place, Centre):
+            return "centre"
+        if isinstance(place, QDockWidget):
+            return AREAS[explorer.window.dockWidgetArea(place)]
+        place = place.parentWidget()
+    return "bottom"  # the status line
+
+
+def tabbed_through(qtbot: QtBot, first: QWidget) -> list[QWidget]:
+    """Every widget that Tab comes to, from one until it is there again."""
+    first.setFocus()
+    seen = [first]
+    while True:
+        qtbot.keyClick(seen[-1], Qt.Key.Key_Tab)
+        widget = QApplication.focusWidget()
+        if widget is None or widget in seen:
+            assert widget is first, f"Tab turns round at {seen[-1]} and comes to {widget}"
+            return seen
+        middle = widget.mapTo(widget.window(), widget.rect().center())
+        assert widget.isVisible() and widget.window().rect().contains(middle), f"{widget} is out of sight"
+        seen.append(widget)
+
+
+@pytest.mark.parametrize("layout", ["explore", "train", "learn"])
+def test_tab_goes_through_the_window_as_one_reads_it(
+    launch: Launch, qtbot: QtBot, model_folder: Path, layout: LayoutName
+) -> None:
+    explorer = launch(model_folder / "translator", "a cat", target="a mat")
+    explorer.store.settle(set_layout(layout))
+    wait_until_idle(qtbot, explorer)
+    explorer.window.activateWindow()
+    toolbar = explorer.window.findChild(QToolBar)
+    assert toolbar is not None
+    (first,) = [button for button in toolbar.findChildren(QToolButton) if button.text() == "Open"]
+    seen = tabbed_through(qtbot, first)
+    passed = [REGIONS.index(region(explorer, widget)) for widget in seen]
+    assert passed == sorted(passed)
+
+
+def test_a_key_that_shows_a_panel_brings_one_that_stands_behind_another_to_the_front(
+    launch: Launch, qtbot: QtBot
+) -> None:
+    window = launch().window
+    messages, card = (window.findChild(QDockWidget, f"dock_{key}") for key in ("messages", "model_card"))
+    assert messages and card
+
+    def are_left(*docks: QDockWidget) -> list[bool]:
+        """Whether each was moved out of sight, as Qt does with what stands behind."""
+        return [dock.x() < 0 for dock in docks]
+
+    window.toggle_panel("messages")
+    qtbot.waitUntil(lambda: are_left(messages, card) == [False, True])
+    window.toggle_panel("model_card")
+    qtbot.waitUntil(lambda: are_left(messages, card) == [True, False])
+    window.toggle_panel("model_card")
+    assert not window.is_panel_open("model_card")
+
+
+def test_a_panel_behind_another_asks_nothing_until_it_comes_to_the_front(
+    launch: Launch, qtbot: QtBot, model_folder: Path
+) -> None:
+    explorer = launch()
+    explorer.window.toggle_panel("messages")
+    explorer.store.apply(open_source(model_folder / "decoder"))
+    wait_until_idle(qtbot, explorer)
+    assert explorer.window.host("model_card").picture is None
+    explorer.window.toggle_panel("model_card")
+    wait_until_idle(qtbot, explorer)
+    assert explorer.window.host("model_card").picture is not None
