@@ -1,4 +1,4 @@
-"""How a picture or a sound becomes what a checkpoint reads: by the file beside its weights, or as usual of its family."""
+"""How a picture or a sound becomes what a checkpoint reads: as the file beside its weights says, or as is usual."""
 
 from __future__ import annotations
 
