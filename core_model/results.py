@@ -12,6 +12,7 @@ import numpy.typing as npt
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -183,6 +184,19 @@ class TokenTotals:
 
     received: FloatArray
     given: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PatchAttention:
+    """The weights one query of a picture gives: to its patches [R, C], and to the vectors that stand `before` them [n].
+
+    `place` is the row and the column of the query's own patch; None where it is one of those before.
+    """
+
+    query: int
+    place: tuple[int, int] | None
+    weights: FloatArray
+    before: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)

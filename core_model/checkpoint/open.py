@@ -20,8 +20,8 @@ from core_model.checkpoint.reading import Reading, read_checkpoint
 from core_model.checkpoint.shards import StoredTensor, TensorStore
 from core_model.checkpoint.text import find_tokenizer
 from core_model.config import ModelConfig
-from core_model.errors import CheckpointError, TokenizerError
-from core_model.results import FloatArray, ModelInfo, TensorInfo
+from core_model.errors import CheckpointError, InputError, TokenizerError
+from core_model.results import ByteArray, FloatArray, ModelInfo, TensorInfo
 from core_model.tokenize import Tokenizer
 from core_model.trace.inputs import Inputs
 
@@ -138,6 +138,18 @@ class Checkpoint:
         if self._giver is None:
             raise TokenizerError(f"{self._location.name} has no usable tokenizer: type token ids instead of text")
         return self._giver.inputs(text, pair, target, picture=picture, sound=sound)
+
+    def as_seen(self, pixels: FloatArray) -> ByteArray:
+        """Pixels [K, Y, X] that it reads as the picture [Y, X, 3] they are of, 0 to 255: scaled back, still cut out.
+
+        InputError where its settings for pictures are not known.
+        """
+        settings = self._giver.preprocessing.picture if self._giver else None
+        if settings is None:
+            raise InputError(f"{self._location.name} reads no pictures: there is none to show")
+        from core_model.preprocess.seen import as_seen
+
+        return as_seen(pixels, settings)
 
     def load_model(
         self,

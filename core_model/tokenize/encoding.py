@@ -47,6 +47,10 @@ class Frames(Encoding):
     unit = "frame"
 
 
+PROBE = Encoding(ids=(0,), texts=("probe",), offsets=(None,), type_ids=(0,), special=(True,), sequence=(None,))
+"""The one learned query of an attention that pools: it stands for no token."""
+
+
 class Tokenizer(Protocol):
     """Turns text into the ids of one model and back."""
 
