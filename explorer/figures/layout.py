@@ -16,8 +16,8 @@ import numpy as np
 
 from explorer.figures.files import ExportError
 from explorer.figures.spec import FigureSpec
-from explorer.plots.ticks import format_ticks, nice_ticks
 from explorer.viewmodels.records import Span
+from explorer.viewmodels.ticks import format_ticks, nice_ticks
 
 POINTS_PER_MM = 72 / 25.4
 MARGIN = 3.0

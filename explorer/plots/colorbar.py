@@ -6,10 +6,10 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPaintEvent, QPixmap
 from PySide6.QtWidgets import QWidget
 
-from explorer.plots.ticks import format_ticks, nice_ticks
 from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font
 from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3
+from explorer.viewmodels.ticks import format_ticks, nice_ticks
 
 BAR_WIDTH = 12.0
 _TICK = 4.0

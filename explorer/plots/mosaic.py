@@ -26,7 +26,6 @@ from explorer.plots.mosaic_layout import BAR, Head, MosaicLayout
 from explorer.plots.patterns import hatch_tile
 from explorer.plots.pooling import pooled_tiles
 from explorer.plots.stale import STALE_OPACITY, StaleNote
-from explorer.plots.ticks import index_step
 from explorer.theme.focus import draw_focus_ring
 from explorer.theme.fonts import caption_font, heading_font
 from explorer.theme.manager import ThemeManager
@@ -34,6 +33,7 @@ from explorer.theme.metrics import SPACE_1, SPACE_2
 from explorer.viewmodels.colormaps import lookup_table
 from explorer.viewmodels.painted import painted_note
 from explorer.viewmodels.records import FloatArray, MosaicPicture
+from explorer.viewmodels.ticks import index_step
 
 _LABEL_GAP = 20
 """Least distance between two head numbers."""

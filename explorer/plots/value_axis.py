@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetricsF
 
 from explorer.plots.setup import pg
-from explorer.plots.ticks import format_ticks, nice_step, nice_ticks
 from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font
 from explorer.theme.metrics import SPACE_1, SPACE_2
 from explorer.viewmodels.sizes import number_text
+from explorer.viewmodels.ticks import format_ticks, nice_step, nice_ticks
 
 _TICK_GAP = {"left": 28, "bottom": 48}
 """Pixels from tick to tick."""

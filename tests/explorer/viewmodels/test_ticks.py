@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.plots.ticks import format_ticks, index_step, nice_step, nice_ticks
+from explorer.viewmodels.ticks import format_ticks, index_step, nice_step, nice_ticks
 
 
 @pytest.mark.parametrize(
