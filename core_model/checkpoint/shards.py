@@ -33,6 +33,11 @@ class StoredTensor:
         """As stored."""
         return self.file.entries[self.name].shape
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether numbers of its type can be shown."""
+        return self.file.entries[self.name].dtype.exact is not None
+
     def pieces(self, begin: int = 0, end: int | None = None) -> Iterator[tuple[slice, Numbers]]:
         """See `SafetensorsFile.exact_pieces`."""
         return self.file.exact_pieces(self.name, begin, end)

@@ -10,11 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from core_model.checkpoint import Checkpoint, open_checkpoint
-from core_model.results import ModelInfo, TensorInfo
+from core_model.results import ModelInfo, TensorInfo, TensorStatistics
 from explorer.verbs.digests import file_digests
 from explorer.verbs.progress import ProgressLine
 from explorer.verbs.source import add_path, assumed
-from explorer.verbs.tensor_report import histogram_rows, read_statistics, tensor_rows, tensor_values
+from explorer.verbs.tensor_report import (
+    histogram_rows,
+    read_all_statistics,
+    read_statistics,
+    statistics_rows,
+    statistics_values,
+    tensor_rows,
+    tensor_values,
+)
 from explorer.viewmodels.sizes import bytes_text
 
 _EPILOG = """\
@@ -25,10 +33,13 @@ header and config: two models of one shape share it. No weights are read unless 
   --health  looks at every value for NaN, Inf, rows of zeros and signs that nobody trained them; see "warnings"
   --tensor  tells of one alone: range, mean, spread (std), norm, zeros and histogram ("counts" between "edges") of its
             finite numbers
+  --statistics  the same of every tensor, or of those whose names fit; in the JSON under "statistics" of each that was
+            read, null for types whose values cannot be shown
 
 examples:
   transformer-explorer inspect ./gpt2
   transformer-explorer inspect ./gpt2 --tensor wte.weight
+  transformer-explorer inspect ./gpt2 --json --statistics "h.0.*" | jq '.tensors[] | [.name, .statistics.norm]'
   transformer-explorer inspect ./gpt2 --json | jq '.tensors[] | select(.site == null) | .name'
 """
 
@@ -41,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--health", action="store_true", help="read all weights and say what is wrong with them")
     parser.add_argument("--sha256", action="store_true", help="read all weights files and print the sha256 of each")
     parser.add_argument("--tensor", metavar="NAME", help="read one tensor and say what is in it")
+    parser.add_argument(
+        "--statistics", nargs="?", const="*", metavar="NAMES", help="read all tensors, or those whose names fit (*, ?)"
+    )
     parser.add_argument("--tensors", action="store_true", help="list every tensor in the text too")
 
 
@@ -53,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.tensor is not None:
             _print_tensor(checkpoint, arguments.tensor, as_json=arguments.json)
         else:
-            _print_all(checkpoint, _digests(checkpoint) if arguments.sha256 else {}, arguments)
+            _print_all(checkpoint, arguments)
     finally:
         checkpoint.close()
     return 0
@@ -65,13 +79,21 @@ def _digests(checkpoint: Checkpoint) -> dict[Path, str]:
         return file_digests((tensor.file for tensor in checkpoint.tensors.values()), progress.update)
 
 
-def _print_all(checkpoint: Checkpoint, digests: Mapping[Path, str], arguments: argparse.Namespace) -> None:
+def _print_all(checkpoint: Checkpoint, arguments: argparse.Namespace) -> None:
     info, tensors = checkpoint.info, checkpoint.tensors
+    digests = _digests(checkpoint) if arguments.sha256 else {}
+    pattern: str | None = arguments.statistics
+    numbers = {} if pattern is None else read_all_statistics(checkpoint, pattern)
     if arguments.json:
-        print(json.dumps(report(info, tensors) | _plain({"sha256": digests} if digests else {}), indent=2))
+        found = report(info, tensors, numbers) | _plain({"sha256": digests} if digests else {})
+        print(json.dumps(found, indent=2))
         return
     rows = [(path.name, digest) for path, digest in digests.items()]
-    found = [*lines(info, tensors, all_tensors=arguments.tensors), *_section("sha256 of the weights files", rows)]
+    found = [
+        *lines(info, tensors, all_tensors=arguments.tensors),
+        *_section("statistics of the finite numbers", statistics_rows(numbers)),
+        *_section("sha256 of the weights files", rows),
+    ]
     print("\n".join(found))
 
 
@@ -85,9 +107,20 @@ def _print_tensor(checkpoint: Checkpoint, name: str, *, as_json: bool) -> None:
     print("\n".join(found))
 
 
-def report(info: ModelInfo, tensors: Mapping[str, TensorInfo]) -> dict[str, Any]:
-    """The facts as JSON values: the fields of ModelInfo, and of TensorInfo under "tensors"."""
-    return _plain({**asdict(info), "tensors": [asdict(tensor) for tensor in tensors.values()]})
+def report(
+    info: ModelInfo, tensors: Mapping[str, TensorInfo], numbers: Mapping[str, TensorStatistics | None]
+) -> dict[str, Any]:
+    """The facts as JSON values: the fields of ModelInfo, and of TensorInfo under "tensors", with what was read."""
+    rows = [{**asdict(tensor), **_read(name, numbers)} for name, tensor in tensors.items()]
+    return _plain({**asdict(info), "tensors": rows})
+
+
+def _read(name: str, numbers: Mapping[str, TensorStatistics | None]) -> dict[str, Any]:
+    """The statistics of a tensor that was read."""
+    if name not in numbers:
+        return {}
+    found = numbers[name]
+    return {"statistics": None if found is None else statistics_values(found)}
 
 
 def _plain(value: Any) -> Any:

@@ -1,11 +1,12 @@
-"""What `inspect --tensor` says of one stored tensor: the facts of the tensor browser, as text or JSON values."""
+"""What `inspect` says of what is in stored tensors: the numbers of the tensor browser, as text or JSON values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,37 @@ def read_statistics(checkpoint: Checkpoint, name: str) -> TensorStatistics:
         return tensor_statistics(checkpoint.tensor(name), progress=progress.update)
 
 
+def read_all_statistics(checkpoint: Checkpoint, pattern: str) -> dict[str, TensorStatistics | None]:
+    """The same of every tensor whose name the pattern fits; None where values of its type cannot be shown.
+
+    CheckpointError when it fits none.
+    """
+    names = [name for name in checkpoint.tensors if fnmatchcase(name, pattern)]
+    if not names:
+        raise CheckpointError(f"No tensor fits {pattern!r}: --tensors lists those there are, and * stands for any text")
+    sizes = [checkpoint.tensors[name].n_bytes for name in names]
+    total, done = max(sum(sizes), 1), 0
+    found: dict[str, TensorStatistics | None] = {}
+    with ProgressLine("reading") as line:
+        for name, size in zip(names, sizes, strict=True):
+
+            def tell(fraction: float, before: int = done, of: int = size) -> None:
+                line.show((before + fraction * of) / total)
+
+            tensor = checkpoint.tensor(name)
+            found[name] = tensor_statistics(tensor, progress=tell) if tensor.is_readable else None
+            done += size
+    return found
+
+
 def tensor_values(info: TensorInfo, numbers: TensorStatistics) -> dict[str, Any]:
     """The fields of both records; null for what a tensor without finite numbers has not."""
-    found = {**asdict(info), **asdict(numbers)}
+    return {key: _plain(value) for key, value in asdict(info).items()} | statistics_values(numbers)
+
+
+def statistics_values(numbers: TensorStatistics) -> dict[str, Any]:
+    """The numbers alone, with the share of zeros."""
+    found = {**asdict(numbers), "share_zero": numbers.share_zero}
     return {key: _plain(value) for key, value in found.items()}
 
 
@@ -55,6 +84,19 @@ def tensor_rows(info: TensorInfo, numbers: TensorStatistics) -> list[Sequence[st
         ("norm", numbers.norm),
     ):
         rows.append((name, f"{value:.7g}" if math.isfinite(value) else "-"))
+    return rows
+
+
+def statistics_rows(found: Mapping[str, TensorStatistics | None]) -> list[Sequence[str]]:
+    """A line a tensor, under a line that names the columns; nothing where nothing was read."""
+    rows: list[Sequence[str]] = [("name", "least", "greatest", "mean", "spread", "norm", "zeros")] if found else []
+    for name, numbers in found.items():
+        if numbers is None:
+            rows.append((name, *["-"] * 6))
+            continue
+        values = (numbers.minimum, numbers.maximum, numbers.mean, numbers.std, numbers.norm)
+        told = [f"{value:.4g}" if math.isfinite(value) else "-" for value in values]
+        rows.append((name, *told, f"{numbers.share_zero:.1%}" if numbers.n_elements else "-"))
     return rows
 
 

@@ -85,7 +85,8 @@ TENSOR = "decoder.layers.1.attention.query.weight"
 
 def test_one_tensor_is_told_with_the_numbers_of_all_its_values(cli: Cli, decoder):
     found = json.loads(cli("inspect", decoder, "--tensor", TENSOR, "--json").out)
-    assert list(found) == [field.name for record in (TensorInfo, TensorStatistics) for field in fields(record)]
+    names = [field.name for record in (TensorInfo, TensorStatistics) for field in fields(record)]
+    assert list(found) == [*names, "share_zero"]
     with open_checkpoint(decoder) as checkpoint:
         values = checkpoint.read_tensor(TENSOR).astype(np.float64)
     assert (found["shape"], found["n_elements"], found["n_zero"]) == ([24, 24], 576, 0)
@@ -94,6 +95,43 @@ def test_one_tensor_is_told_with_the_numbers_of_all_its_values(cli: Cli, decoder
     assert found["norm"] == pytest.approx(np.linalg.norm(values)) and sum(found["counts"]) == 576
     text = cli("inspect", decoder, "--tensor", TENSOR).out
     assert text.startswith(f"{TENSOR}\n") and f"{values.max():.7g}" in text and "histogram" in text
+
+
+def test_every_tensor_is_told_with_its_numbers_on_request(cli: Cli, tmp_path):
+    given = {
+        "half.weight": np.array([[0, 1, 2], [0, 0, -3]], dtype=np.float16),
+        "whole": np.arange(5, dtype=np.int64),
+        "not.finite": np.array([np.nan, np.inf, 4], dtype=np.float32),
+    }
+    save_file(given, tmp_path / "model.safetensors")
+    tensors = json.loads(cli("inspect", tmp_path, "--json", "--statistics").out)["tensors"]
+    found = {tensor["name"]: tensor["statistics"] for tensor in tensors}
+    for name, values in given.items():
+        finite = values[np.isfinite(values)].astype(np.float64)
+        numbers = found[name]
+        assert (numbers["minimum"], numbers["maximum"]) == (finite.min(), finite.max())
+        assert numbers["mean"] == pytest.approx(finite.mean()) and numbers["std"] == pytest.approx(finite.std())
+        assert numbers["norm"] == pytest.approx(np.linalg.norm(finite)) and sum(numbers["counts"]) == len(finite)
+        assert numbers["share_zero"] == pytest.approx((values == 0).sum() / values.size)
+    text = cli("inspect", tmp_path, "--statistics").out
+    assert "statistics of the finite numbers" in text and "50.0%" in text
+
+
+def test_only_the_tensors_whose_names_fit_are_read(cli: Cli, decoder):
+    done = cli("inspect", decoder, "--json", "--statistics", "*.1.attention.query.*")
+    tensors = json.loads(done.out)["tensors"]
+    assert [tensor["name"] for tensor in tensors if "statistics" in tensor] == [
+        tensor["name"] for tensor in tensors if ".1.attention.query." in tensor["name"]
+    ]
+    assert "No tensor fits 'nothing*'" in cli("inspect", decoder, "--statistics", "nothing*").err
+
+
+def test_values_that_cannot_be_shown_have_no_statistics(cli: Cli, tmp_path):
+    header = b'{"packed":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}}'
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
+    (tensor,) = json.loads(cli("inspect", tmp_path, "--json", "--statistics").out)["tensors"]
+    assert tensor["statistics"] is None
+    assert "packed  -" in cli("inspect", tmp_path, "--statistics").out
 
 
 def test_a_tensor_without_a_finite_number_has_no_range(cli: Cli, tmp_path):
