@@ -68,8 +68,7 @@ class Expression:
     def tensors(self, state: Mapping[str, torch.Tensor], config: ModelConfig) -> dict[str, torch.Tensor]:
         """The weights under the family's names."""
         table = self.family.names
-        has_head = self.family.architectures[self.foreign.architecture] is not None
-        prefix = table.written_prefix(self.foreign.architecture) if has_head else ""
+        prefix = table.written_prefix(self.family.architectures[self.foreign.architecture])
 
         def full(short: str) -> str:
             return short if short.startswith(table.roots) else f"{prefix}{short}"

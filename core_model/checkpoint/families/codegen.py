@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 from core_model.checkpoint.families.conversion import Joined
-from core_model.checkpoint.families.decoders import architectures, foreign
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.gptj import ALIASES, HEADS, PLACES, GptjKeys, read_stack, rows, sizes, write_keys
-from core_model.config import ModelConfig
+from core_model.checkpoint.families.decoders import architectures, decoder_family, layer_rows, name_table
+from core_model.checkpoint.families.gpt2 import ALIASES, PLACES
+from core_model.checkpoint.families.gptj import HEADS, ROWS, SIZES, GptjKeys, read, write
+from core_model.config import StackConfig
 from core_model.errors import ConfigError
 
 _N_ACCELERATORS = 4
 """On how many the models were trained: each wrote its quarter of the queries, then of the values, then of the keys."""
+_QUERY_VALUE_KEY = ("attention.query.weight", "attention.value.weight", "attention.key.weight")
 
 
-def _read(keys: GptjKeys, weights: Weights) -> ModelConfig:
+def _read(keys: GptjKeys) -> StackConfig:
     if keys.n_embd % _N_ACCELERATORS:
         raise ConfigError(f"n_embd is {keys.n_embd} in config.json: CodeGen stores it in {_N_ACCELERATORS} equal parts")
-    return ModelConfig(decoder=read_stack(keys), head=HEADS.read(FAMILY, keys, weights), special=keys.special)
+    return read(keys)
 
 
-def _write(config: ModelConfig) -> Foreign:
-    return foreign(FAMILY, write_keys(config), config)
-
-
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    parts = (f"decoder.layers.{{i}}.attention.{part}.weight" for part in ("query", "value", "key"))
-    return rows(config, (row("h.{i}.attn.qkv_proj.weight", *parts, conversion=Joined(n_groups=_N_ACCELERATORS)),))
-
-
-FAMILY = Family(
+FAMILY = decoder_family(
+    HEADS,
+    _read,
+    write,
     key="codegen",
     label="CodeGen",
-    model_types=("codegen",),
     architectures=architectures("CodeGen"),
     keys=GptjKeys,
-    read=_read,
-    write=_write,
-    sizes=sizes,
+    sizes=SIZES,
     places=PLACES,
-    names=NameTable(
-        rows=_rows,
+    names=name_table(
+        HEADS,
+        *ROWS,
+        *layer_rows("h.{i}", {"attn.qkv_proj.weight": _QUERY_VALUE_KEY}, Joined(n_groups=_N_ACCELERATORS)),
         prefixes=("transformer.",),
-        roots=HEADS.roots,
         buffers=(r"h\.\d+\.attn\.(causal_mask|bias|masked_bias|embed_positions)",),
     ),
     aliases=ALIASES,

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.fields import Positive
 from core_model.checkpoint.families.llama_like import (
+    PLACES,
     LlamaLikeKeys,
-    attention,
-    family,
-    feed_forward,
-    final_eps,
+    llama_family,
+    llama_keys,
+    llama_plan,
     rotary,
-    shared_keys,
-    stack,
 )
-from core_model.config import HeadSpec, LayerSpec, ModelConfig, NormSpec, QueryKeyNorm, ResidualSpec, StackConfig
+from core_model.checkpoint.families.plan import side_by_side
+from core_model.config import ModelConfig, NormSpec, QueryKeyNorm, StackConfig
 
 _BASE = 5e5
+_PLACES = {**PLACES, "eps": "layer_norm_eps"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,49 +32,37 @@ class CohereKeys(LlamaLikeKeys):
     attention_bias: bool = False
     use_qk_norm: bool | None = False
 
+    @property
+    def logits(self) -> Mapping[str, Any]:
+        """Logits are scaled."""
+        return {"scale": self.logit_scale}
+
 
 def _read(keys: CohereKeys) -> StackConfig:
-    norm = NormSpec(eps=keys.layer_norm_eps, bias=False)
-    layer = LayerSpec(
-        attention=attention(
-            keys,
-            qkv_bias=keys.attention_bias,
-            output_bias=keys.attention_bias,
-            position=replace(rotary(keys, base=_BASE), layout="interleaved"),
-            query_key_norm=QueryKeyNorm(norm=norm, over="heads") if keys.use_qk_norm else None,
-        ),
-        attention_residual=ResidualSpec(before=norm),
-        feed_forward=feed_forward(keys),
-        feed_forward_residual=ResidualSpec(),
-        parallel=True,
-        shared_norm=True,
-    )
-    return stack(keys, [layer] * keys.num_hidden_layers, norm)
-
-
-def _read_head(keys: CohereKeys, head: HeadSpec) -> HeadSpec:
-    return replace(head, scale=keys.logit_scale)
+    plan = llama_plan(keys, _PLACES, norm=NormSpec(eps=keys.layer_norm_eps, bias=False))
+    position = replace(rotary(keys, plan.head_size, base=_BASE), layout="interleaved")
+    norm = QueryKeyNorm(norm=plan.norm, over="heads") if keys.use_qk_norm else None
+    layer = plan.layer(attention=plan.attention(bias=keys.attention_bias, position=position, query_key_norm=norm))
+    return plan.stack([side_by_side(layer)] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> CohereKeys:
     attends = config.output_stack.layers[0].attention
     return CohereKeys(
-        **shared_keys(config),
-        layer_norm_eps=final_eps(config),
+        **llama_keys(config, _PLACES),
         logit_scale=config.head.scale if config.head else 1.0,
         attention_bias=attends.output_bias,
         use_qk_norm=attends.query_key_norm is not None,
     )
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="cohere",
     label="Cohere",
     architectures=architectures("Cohere"),
     keys=CohereKeys,
-    read=_read,
-    write=_write,
-    read_head=_read_head,
-    eps="layer_norm_eps",
+    places=_PLACES,
     tied_by_default=True,
 )

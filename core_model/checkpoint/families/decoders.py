@@ -1,17 +1,19 @@
-"""What the families of decoders have in common: keys of config.json, equal heads, output heads."""
+"""What the families of decoders have in common: keys of config.json, tables of names, output heads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core_model.checkpoint.families.family import Family, Foreign, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, TokenId, class_names, classes, special_tokens
-from core_model.config import HeadSpec, HeadTransform, MaskSpec, ModelConfig, SpecialTokens
-from core_model.errors import ConfigError
+from core_model.checkpoint.families.conversion import SAME, Conversion
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
+from core_model.checkpoint.families.fields import Count, TokenId, classes, special_tokens
+from core_model.checkpoint.families.fields import equal_heads as equal_heads
+from core_model.config import HeadSpec, HeadTransform, ModelConfig, SpecialTokens, StackConfig
 
-CAUSAL = MaskSpec(causal=True)
+QUERY_KEY_VALUE = ("attention.query.*", "attention.key.*", "attention.value.*")
+"""What a fused projection holds, in the usual order."""
 
 _CLASSES = {
     "sequence_classes": "ForSequenceClassification",
@@ -36,41 +38,15 @@ class DecoderKeys:
         """The ids with a role."""
         return special_tokens(begin=self.bos_token_id, end=self.eos_token_id, padding=self.pad_token_id)
 
+    @property
+    def logits(self) -> Mapping[str, Any]:
+        """What is done to the logits of a language model: fields of its head."""
+        return {}
 
-def common_keys(config: ModelConfig) -> dict[str, Any]:
-    """The `DecoderKeys` of a config, by name."""
-    return {
-        "vocab_size": config.output_stack.tokens.vocab_size,
-        "tie_word_embeddings": bool(config.head and config.head.tied),
-        "id2label": class_names(config.head),
-        "bos_token_id": config.special.begin,
-        "eos_token_id": config.special.end,
-        "pad_token_id": config.special.padding,
-    }
-
-
-def foreign(family: Family, keys: DecoderKeys, config: ModelConfig) -> Foreign:
-    """The keys with the class of transformers that has the config's head."""
-    return Foreign(keys=keys, architecture=family.architecture_for(config.head.task if config.head else None))
-
-
-def architectures(name: str, *tasks: str) -> Mapping[str, str | None]:
-    """transformers' classes of a family: the bare model, the language model, and one for each task more."""
-    return {
-        f"{name}Model": None,
-        f"{name}ForCausalLM": "language_model",
-        **{f"{name}{_CLASSES[task]}": task for task in tasks},
-    }
-
-
-def equal_heads(keys: object, width: str, heads: str) -> int:
-    """The size of a head: `width` shared by `heads`, both names of keys; ConfigError when they do not divide."""
-    d_model, n_heads = getattr(keys, width), getattr(keys, heads)
-    if d_model % n_heads:
-        raise ConfigError(
-            f"{heads} is {n_heads} and {width} is {d_model} in config.json: every head must have the same size"
-        )
-    return d_model // n_heads
+    @property
+    def head_transform(self) -> HeadTransform | None:
+        """What comes before the output map of every head."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,29 +68,26 @@ class DecoderHeads:
         """How the names of all heads begin."""
         return tuple(f"{name}." for name in (self.language_model, *self._classifiers.values()))
 
-    def read(
-        self, family: Family, keys: DecoderKeys, weights: Weights, *, transform: HeadTransform | None = None
-    ) -> HeadSpec | None:
-        """The head a checkpoint has, after `transform`; None for hidden states only."""
+    def read(self, family: Family, keys: DecoderKeys, weights: Weights) -> HeadSpec | None:
+        """The head a checkpoint has; None for hidden states only."""
         language_model = f"{self.language_model}.weight"
         evidence = {task: f"{name}.weight" for task, name in self._classifiers.items()}
         default = "language_model" if family.tied_by_default else None
         task = weights.task(family, {"language_model": language_model, **evidence}, default)
         if task is None:
             return None
+        settings: dict[str, Any] = {"task": task, "transform": keys.head_transform}
         if task == "language_model":
             tied = weights.ties(
                 language_model, self.table, stated=keys.tie_word_embeddings, default=family.tied_by_default
             )
-            return HeadSpec(
-                n_outputs=keys.vocab_size, task="language_model", tied=tied, bias=self.bias, transform=transform
-            )
+            return HeadSpec(n_outputs=keys.vocab_size, tied=tied, bias=self.bias, **settings, **keys.logits)
         if task == "answer_span":
-            return HeadSpec(n_outputs=2, task="answer_span", bias=True, transform=transform)
+            return HeadSpec(n_outputs=2, bias=True, **settings)
         n_labels, labels = classes(keys.id2label, weights.size(evidence[task], 0))
         if task == "token_classes":
-            return HeadSpec(n_outputs=n_labels, task="token_classes", bias=True, transform=transform, labels=labels)
-        return HeadSpec(n_outputs=n_labels, task="sequence_classes", pooling="last", transform=transform, labels=labels)
+            return HeadSpec(n_outputs=n_labels, labels=labels, bias=True, **settings)
+        return HeadSpec(n_outputs=n_labels, labels=labels, pooling="last", **settings)
 
     def rows(self, head: HeadSpec | None) -> tuple[Row, Row]:
         """The lines of a name table for the token table and for the head."""
@@ -124,3 +97,63 @@ class DecoderHeads:
             row(self.table, "decoder.embedding.token.weight", also=copies),
             row(f"{name}.*", "head.output.*"),
         )
+
+
+def architectures(name: str, *tasks: str) -> Mapping[str, str | None]:
+    """transformers' classes of a family: the bare model, the language model, and one for each task more."""
+    return {
+        f"{name}Model": None,
+        f"{name}ForCausalLM": "language_model",
+        **{f"{name}{_CLASSES[task]}": task for task in tasks},
+    }
+
+
+def layer_rows(
+    layer: str,
+    names: Mapping[str, str | tuple[str, ...]],
+    conversion: Conversion = SAME,
+    *,
+    ours: str = "decoder.layers.{i}",
+) -> tuple[Row, ...]:
+    """Lines of a name table from `names` within a layer, theirs to ours, one or several. `layer` begins theirs."""
+    return tuple(
+        row(
+            f"{layer}.{name}",
+            *(f"{ours}.{part}" for part in ((parts,) if isinstance(parts, str) else parts)),
+            conversion=conversion,
+        )
+        for name, parts in names.items()
+    )
+
+
+def name_table(
+    heads: DecoderHeads,
+    *lines: Row,
+    of_config: Callable[[ModelConfig], Iterable[Row]] = lambda config: (),
+    **others: Any,
+) -> NameTable:
+    """A table of the heads, these lines, and those that depend on the config; `others` are more of its fields."""
+
+    def rows(config: ModelConfig) -> tuple[Row, ...]:
+        return (*heads.rows(config.head), *lines, *of_config(config))
+
+    return NameTable(rows=rows, **{"roots": heads.roots, **others})
+
+
+def decoder_family(
+    heads: DecoderHeads,
+    read: Callable[[Any], StackConfig],
+    write: Callable[[ModelConfig], DecoderKeys],
+    **others: Any,
+) -> Family:
+    """The family whose keys `read` makes a decoder of, and `write` the inverse; `others` are the fields of Family."""
+
+    def read_model(keys: DecoderKeys, weights: Weights) -> ModelConfig:
+        return ModelConfig(decoder=read(keys), head=heads.read(family, keys, weights), special=keys.special)
+
+    def write_model(config: ModelConfig) -> Foreign:
+        task = config.head.task if config.head else None
+        return Foreign(keys=write(config), architecture=family.architecture_for(task))
+
+    family = Family(read=read_model, write=write_model, **{"model_types": (others["key"],), **others})
+    return family

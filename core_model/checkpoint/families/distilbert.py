@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core_model.checkpoint.families import encoders
-from core_model.checkpoint.families.decoders import equal_heads
 from core_model.checkpoint.families.encoder_heads import ANSWER_SPAN, TOKEN_CLASSES, EncoderHeads, HeadForm
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Rate, TokenId, special_tokens
+from core_model.checkpoint.families.fields import Count, Rate, TokenId, equal_heads, special_tokens
 from core_model.config import LearnedPositions, ModelConfig, StackConfig
 
 _HEADS = EncoderHeads(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core_model.checkpoint.families.decoders import equal_heads
 from core_model.checkpoint.families.family import Family, Foreign, Row, Weights, row
 from core_model.checkpoint.families.fields import (
     Count,
@@ -17,6 +16,7 @@ from core_model.checkpoint.families.fields import (
     activation,
     activation_name,
     class_names,
+    equal_heads,
     special_tokens,
 )
 from core_model.config import (

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from core_model.checkpoint.families.conversion import Joined, Stacked
+from core_model.checkpoint.families.decoders import layer_rows
 from core_model.checkpoint.families.family import NameTable, Row, row
-from core_model.checkpoint.families.llama_like import layer_rows, name_table
+from core_model.checkpoint.families.llama_like import llama_names
 from core_model.checkpoint.wording import shown
 from core_model.config import ExpertsSpec, FeedForwardSpec, ModelConfig
 from core_model.errors import ConfigError
@@ -73,8 +74,8 @@ def expert_table(
             row(f"layers.{{i}}.{block}.experts.down_proj", f"{experts}.output.weight"),
         ]
 
-    router = layer_rows({f"{block}.gate.weight": "feed_forward.router.weight"})
+    router = layer_rows("layers.{i}", {f"{block}.gate.weight": "feed_forward.router.weight"})
     older, newer = (
-        name_table(*lines, *router, of_config=rows, spellings=tuple(spellings)) for rows in (one_by_one, stacked)
+        llama_names(*lines, *router, of_config=rows, spellings=tuple(spellings)) for rows in (one_by_one, stacked)
     )
     return replace(older, dialects=((r"\.experts\.gate_up_proj$", newer.rows),))

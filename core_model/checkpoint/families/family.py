@@ -56,7 +56,7 @@ class NameTable:
     """What a family's tensors are called.
 
     Names in `rows`, `buffers` and `unused` are without the optional `prefixes`; `roots` begin names that never have
-    one. The first prefix is written, or that of `written_prefixes` for the class of transformers it names. `spellings`
+    one. The first prefix is written before a model with a head, or that of `written_prefixes` for its task. `spellings`
     are (pattern, replacement) for names that older versions wrote otherwise. `buffers` (patterns) hold no weights;
     `unused` (patterns) are weights of a head that this model does not use. `dialects` are (pattern, rows) to read a
     file by where it has a name with the pattern in it. `anchor` is a pattern of a name of the family that may stand
@@ -81,9 +81,9 @@ class NameTable:
                 return rows(config)
         return self.rows(config)
 
-    def written_prefix(self, architecture: str) -> str:
-        """What the names of a class of transformers that has a head begin with."""
-        return self.written_prefixes.get(architecture, next(iter(self.prefixes), ""))
+    def written_prefix(self, task: str | None) -> str:
+        """What the names of a model with a head for a task begin with; nothing without a head."""
+        return self.written_prefixes.get(task, next(iter(self.prefixes), "")) if task else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +92,10 @@ class Family:
 
     `keys` is a dataclass of the config.json keys that matter. `read` makes a ModelConfig of them and of what the file
     holds; `write` is its inverse, checked by reading back. `sizes` gives keys that shapes tell and config.json lacks.
-    `places` names, for each fact people ask about, its key, dotted inside a part of the document. `architectures` maps
-    transformers' classes to the task of their head. `aliases` are other names that a config.json may have for a key,
-    and the key. `markers` are patterns of names that, all found, tell the family of a file without a config, where its
-    shapes `fit` as well.
+    `places` names, for each fact of a model in our words, its key, dotted inside a part of the document.
+    `architectures` maps transformers' classes to the task of their head. `aliases` are other names that a config.json
+    may have for a key, and the key. `markers` are patterns of names that, all found, tell the family of a file without
+    a config, where its shapes `fit` as well.
     `tied_by_default` is what a config without tie_word_embeddings means. `layer_counts` are further keys that say how
     many layers, each with weights of its own, a file must hold; `shares_layers` where the layers run may be more.
     `document` is a file beside the weights that states the keys and counts before config.json; `part` a key of
@@ -180,6 +180,18 @@ class Weights:
         if self.architecture is not None and self.architecture in family.architectures:
             return family.architectures[self.architecture]
         return next((task for task, name in evidence.items() if name in self), default)
+
+
+def read_sizes(axes: Mapping[str, tuple[str, int]], **layers: str) -> Callable[[Weights], Mapping[str, object]]:
+    """The `sizes` of a family: by key, the tensor and the axis that is as long; and where a key counts `layers`, the
+    name, with {i}, of a tensor that every layer has.
+    """
+
+    def sizes(weights: Weights) -> Mapping[str, object]:
+        lengths = {key: weights.size(name, axis) for key, (name, axis) in axes.items()}
+        return {**lengths, **{key: weights.n_layers(pattern) or None for key, pattern in layers.items()}}
+
+    return sizes
 
 
 def weights_of(

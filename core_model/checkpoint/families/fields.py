@@ -75,6 +75,16 @@ def activation_name(ours: Activation) -> str:
     raise ConfigError(f"activation is {ours!r}: transformers has no name for it")
 
 
+def equal_heads(keys: object, width: str, heads: str) -> int:
+    """The size of a head: `width` shared by `heads`, both names of keys; ConfigError when they do not divide."""
+    d_model, n_heads = getattr(keys, width), getattr(keys, heads)
+    if d_model % n_heads:
+        raise ConfigError(
+            f"{heads} is {n_heads} and {width} is {d_model} in config.json: every head must have the same size"
+        )
+    return d_model // n_heads
+
+
 def special_tokens(
     *, begin: TokenId = None, end: TokenId = None, padding: TokenId = None, decoder_start: TokenId = None
 ) -> SpecialTokens:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.fields import Count
-from core_model.checkpoint.families.llama_like import (
-    RmsKeys,
-    attention,
-    family,
-    feed_forward,
-    pre_norm,
-    rms_keys,
-    stack,
-)
-from core_model.config import ModelConfig, NormSpec, StackConfig
+from core_model.checkpoint.families.llama_like import RmsKeys, llama_family, llama_keys, rms_plan
+from core_model.checkpoint.families.plan import Plan
+from core_model.config import LayerSpec, ModelConfig, NormSpec, StackConfig
 from core_model.errors import ConfigError
 
 
@@ -48,25 +42,30 @@ class GemmaKeys(GemmaLikeKeys):
     hidden_act: str | None = "gelu_pytorch_tanh"
 
 
+def gemma_stack(plan: Plan, layers: Iterable[LayerSpec]) -> StackConfig:
+    """The decoder of these layers, token vectors times sqrt(width)."""
+    return plan.stack(layers, embedding=plan.embedding(scale=plan.d_model**0.5))
+
+
 def _read(keys: GemmaKeys) -> StackConfig:
     keys.require_causal()
     if keys.hidden_act == "gelu":  # what the first releases say and do not mean
         keys = replace(keys, hidden_act="gelu_pytorch_tanh")
-    attends = attention(keys, qkv_bias=keys.attention_bias, output_bias=keys.attention_bias)
-    layer = pre_norm(attends, feed_forward(keys), keys.norm)
-    return stack(keys, [layer] * keys.num_hidden_layers, keys.norm, scale=keys.hidden_size**0.5)
+    plan = rms_plan(keys)
+    layer = plan.layer(attention=plan.attention(bias=keys.attention_bias))
+    return gemma_stack(plan, [layer] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> GemmaKeys:
-    return GemmaKeys(**rms_keys(config), attention_bias=config.output_stack.layers[0].attention.output_bias)
+    return GemmaKeys(**llama_keys(config), attention_bias=config.output_stack.layers[0].attention.output_bias)
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="gemma",
     label="Gemma",
     architectures=architectures("Gemma", "sequence_classes", "token_classes"),
     keys=GemmaKeys,
-    read=_read,
-    write=_write,
     tied_by_default=True,
 )

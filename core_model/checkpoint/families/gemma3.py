@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core_model.checkpoint.families.fields import Count, Positive
-from core_model.checkpoint.families.gemma2 import NAMES, Gemma2Keys, gemma_keys, gemma_layer, read_head
-from core_model.checkpoint.families.llama_like import family, rotary, stack
+from core_model.checkpoint.families.gemma import gemma_stack
+from core_model.checkpoint.families.gemma2 import NAMES, PLACES, Gemma2Keys, gemma_keys, gemma_layer
+from core_model.checkpoint.families.llama_like import llama_family, rms_plan, rotary
+from core_model.checkpoint.families.plan import Plan
 from core_model.checkpoint.families.rotary import RopeKeys, write_rotary
 from core_model.checkpoint.families.windows import layer_windows
 from core_model.config import LayerSpec, MaskSpec, ModelConfig, QueryKeyNorm, RotaryPositions, StackConfig
@@ -32,14 +34,15 @@ class Gemma3Keys(Gemma2Keys):
 def _read(keys: Gemma3Keys) -> StackConfig:
     pattern = keys.sliding_window_pattern
     windows = layer_windows(keys, keys.layer_types, keys.sliding_window, lambda i: (i + 1) % pattern != 0)
-    layers = [_layer(keys, window) for window in windows]
-    return stack(keys, layers, keys.norm, scale=keys.hidden_size**0.5)
+    plan = rms_plan(replace(keys, rope_scaling=None, rope_parameters=None), PLACES)
+    return gemma_stack(plan, [_layer(keys, plan, window) for window in windows])
 
 
-def _layer(keys: Gemma3Keys, window: int | None) -> LayerSpec:
+def _layer(keys: Gemma3Keys, plan: Plan, window: int | None) -> LayerSpec:
     """A layer of one kind. Its scores have no cap, whatever the keys say (as in the library)."""
-    norm = QueryKeyNorm(norm=keys.norm, over="head")
-    return gemma_layer(keys, mask=_mask(keys, window), position=_position(keys, window), query_key_norm=norm)
+    position = _position(keys, plan.head_size, window)
+    norm = QueryKeyNorm(norm=plan.norm, over="head")
+    return gemma_layer(keys, plan, mask=_mask(keys, window), position=position, query_key_norm=norm)
 
 
 def _mask(keys: Gemma3Keys, window: int | None) -> MaskSpec:
@@ -49,14 +52,14 @@ def _mask(keys: Gemma3Keys, window: int | None) -> MaskSpec:
     return MaskSpec(causal=True, window=window)
 
 
-def _position(keys: Gemma3Keys, window: int | None) -> RotaryPositions:
+def _position(keys: Gemma3Keys, head_size: int, window: int | None) -> RotaryPositions:
     nested = keys.rope_parameters or RopeKeys()
     if window is None:
         rope = nested.full_attention or keys.rope_scaling or RopeKeys()
-        return rotary(replace(keys, rope_parameters=rope, rope_scaling=None), base=_FULL_BASE)
+        return rotary(replace(keys, rope_parameters=rope, rope_scaling=None), head_size, base=_FULL_BASE)
     rope = nested.sliding_attention or RopeKeys()
     local = replace(keys, rope_parameters=rope, rope_scaling=None, rope_theta=keys.rope_local_base_freq)
-    return rotary(local, base=_WINDOWED_BASE)
+    return rotary(local, head_size, base=_WINDOWED_BASE)
 
 
 def _write(config: ModelConfig) -> Gemma3Keys:
@@ -87,7 +90,9 @@ def _rope_keys(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="gemma3_text",
     label="Gemma 3",
     architectures={
@@ -96,10 +101,7 @@ FAMILY = family(
         "Gemma3TextForSequenceClassification": "sequence_classes",
     },
     keys=Gemma3Keys,
-    read=_read,
-    write=_write,
-    read_head=read_head,
     names=NAMES,
-    places={"activation": "hidden_activation"},
+    places=PLACES,
     tied_by_default=True,
 )

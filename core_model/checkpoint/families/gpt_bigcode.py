@@ -2,168 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import Joined
-from core_model.checkpoint.families.decoders import (
-    CAUSAL,
-    DecoderHeads,
-    DecoderKeys,
-    architectures,
-    common_keys,
-    equal_heads,
-    foreign,
-)
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Positive, Rate, activation, activation_name
-from core_model.config import (
-    FeedForwardSpec,
-    LayerSpec,
-    LearnedPositions,
-    ModelConfig,
-    NormSpec,
-    ResidualSpec,
-    StackConfig,
-    TokenEmbedding,
-    multi_head,
-)
+from core_model.checkpoint.families.decoders import architectures, decoder_family, name_table
+from core_model.checkpoint.families.family import Row, read_sizes
+from core_model.checkpoint.families.fields import Count
+from core_model.checkpoint.families.gpt2 import ALIASES, ENDS, HEADS, PLACES, SIZES, DialectKeys, layer_names
+from core_model.checkpoint.families.plan import read_plan, write_keys
+from core_model.config import LearnedPositions, ModelConfig, StackConfig
 from core_model.errors import ConfigError
-
-_HEADS = DecoderHeads(table="wte.weight")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GptBigcodeKeys(DecoderKeys):
+class GptBigcodeKeys(DialectKeys):
     """The keys of config.json that decide what is computed."""
 
-    n_positions: Count
-    n_embd: Count
-    n_layer: Count
-    n_head: Count
     n_inner: Count | None = None
     multi_query: bool = True
     activation_function: str = "gelu_pytorch_tanh"
-    layer_norm_epsilon: Positive = 1e-5
-    embd_pdrop: Rate = 0.1
-    attn_pdrop: Rate = 0.1
-    resid_pdrop: Rate = 0.1
     scale_attn_weights: bool = True
     add_cross_attention: bool = False
 
 
-def _read(keys: GptBigcodeKeys, weights: Weights) -> ModelConfig:
+def _read(keys: GptBigcodeKeys) -> StackConfig:
     if keys.add_cross_attention:
         raise ConfigError("add_cross_attention is true in config.json: one that reads an encoder is not supported")
-    head_size = equal_heads(keys, "n_embd", "n_head")
-    norm = NormSpec(eps=keys.layer_norm_epsilon)
-    residual = ResidualSpec(before=norm, dropout=keys.resid_pdrop)
-    layer = LayerSpec(
-        attention=multi_head(
-            keys.n_embd,
-            keys.n_head,
-            mask=CAUSAL,
-            n_key_heads=1 if keys.multi_query else keys.n_head,
-            scale=head_size**-0.5 if keys.scale_attn_weights else 1.0,
-            dropout=keys.attn_pdrop,
-        ),
-        attention_residual=residual,
-        feed_forward=FeedForwardSpec(
-            d_hidden=keys.n_inner or 4 * keys.n_embd,
-            activation=activation("activation_function", keys.activation_function),
-        ),
-        feed_forward_residual=residual,
+    plan = read_plan(keys, PLACES, n_key_heads=1 if keys.multi_query else keys.n_head)
+    scale = plan.head_size**-0.5 if keys.scale_attn_weights else 1.0
+    layer = plan.layer(attention=plan.attention(scale=scale))
+    return plan.stack([layer] * plan.n_layers, position=LearnedPositions(max_length=keys.n_positions))
+
+
+def _write(config: ModelConfig) -> GptBigcodeKeys:
+    attention = config.output_stack.layers[0].attention
+    return GptBigcodeKeys(
+        **write_keys(config, PLACES),
+        multi_query=attention.n_key_heads == 1,
+        scale_attn_weights=attention.scale == attention.head_size**-0.5,
     )
-    decoder = StackConfig(
-        d_model=keys.n_embd,
-        embedding=TokenEmbedding(vocab_size=keys.vocab_size, d_embedding=keys.n_embd, dropout=keys.embd_pdrop),
-        position=LearnedPositions(max_length=keys.n_positions),
-        layers=(layer,) * keys.n_layer,
-        final_norm=norm,
-    )
-    return ModelConfig(decoder=decoder, head=_HEADS.read(FAMILY, keys, weights), special=keys.special)
 
 
-def _write(config: ModelConfig) -> Foreign:
-    stack = config.output_stack
-    layer, position = stack.layers[0], stack.position
-    keys = GptBigcodeKeys(
-        **common_keys(config),
-        n_positions=position.max_length if isinstance(position, LearnedPositions) else 1,
-        n_embd=stack.d_model,
-        n_layer=stack.n_layers,
-        n_head=layer.attention.n_heads,
-        n_inner=layer.feed_forward.d_hidden,
-        multi_query=layer.attention.n_key_heads == 1,
-        activation_function=activation_name(layer.feed_forward.activation),
-        layer_norm_epsilon=stack.final_norm.eps if stack.final_norm else 1e-5,
-        embd_pdrop=stack.tokens.dropout,
-        attn_pdrop=layer.attention.dropout,
-        resid_pdrop=layer.attention_residual.dropout,
-        scale_attn_weights=layer.attention.scale == layer.attention.head_size**-0.5,
-    )
-    return foreign(FAMILY, keys, config)
-
-
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    theirs, ours = "h.{i}", "decoder.layers.{i}"
+def _layers(config: ModelConfig) -> tuple[Row, ...]:
     n_key_heads = config.output_stack.layers[0].attention.n_key_heads
-    return (
-        *_HEADS.rows(config.head),
-        row("wpe.weight", "decoder.position.weight"),
-        row(f"{theirs}.ln_1.*", f"{ours}.attention_residual.before.*"),
-        row(
-            f"{theirs}.attn.c_attn.*",
-            *(f"{ours}.attention.{part}.*" for part in ("query", "key", "value")),
-            conversion=Joined(n_groups=n_key_heads),
-        ),
-        row(f"{theirs}.attn.c_proj.*", f"{ours}.attention.output.*"),
-        row(f"{theirs}.ln_2.*", f"{ours}.feed_forward_residual.before.*"),
-        row(f"{theirs}.mlp.c_fc.*", f"{ours}.feed_forward.input.*"),
-        row(f"{theirs}.mlp.c_proj.*", f"{ours}.feed_forward.output.*"),
-        row("ln_f.*", "decoder.final_norm.*"),
-    )
+    return layer_names(fused=Joined(n_groups=n_key_heads))
 
 
-def _sizes(weights: Weights) -> Mapping[str, object]:
-    return {
-        "vocab_size": weights.size("wte.weight", 0),
-        "n_embd": weights.size("wte.weight", 1),
-        "n_positions": weights.size("wpe.weight", 0),
-        "n_layer": weights.n_layers("h.{i}.ln_1.weight") or None,
-        "n_inner": weights.size("h.0.mlp.c_fc.weight", 0),
-    }
-
-
-FAMILY = Family(
+FAMILY = decoder_family(
+    HEADS,
+    _read,
+    _write,
     key="gpt_bigcode",
     label="GPT-BigCode",
-    model_types=("gpt_bigcode",),
     architectures=architectures("GPTBigCode", "sequence_classes", "token_classes"),
     keys=GptBigcodeKeys,
-    read=_read,
-    write=_write,
-    sizes=_sizes,
-    places={
-        "n_layers": "n_layer",
-        "n_heads": "n_head",
-        "d_model": "n_embd",
-        "d_hidden": "n_inner",
-        "vocab_size": "vocab_size",
-        "max_length": "n_positions",
-        "activation": "activation_function",
-        "eps": "layer_norm_epsilon",
-    },
-    names=NameTable(
-        rows=_rows,
-        prefixes=("transformer.",),
-        roots=_HEADS.roots,
-        buffers=(r"h\.\d+\.attn\.bias", r"bias"),
+    sizes=read_sizes({**SIZES, "n_inner": ("h.0.mlp.c_fc.weight", 0)}, n_layer="h.{i}.ln_1.weight"),
+    places=PLACES,
+    names=name_table(
+        HEADS, *ENDS, of_config=_layers, prefixes=("transformer.",), buffers=(r"h\.\d+\.attn\.bias", r"bias")
     ),
-    aliases={
-        "hidden_size": "n_embd",
-        "num_hidden_layers": "n_layer",
-        "num_attention_heads": "n_head",
-        "max_position_embeddings": "n_positions",
-    },
+    aliases=ALIASES,
 )

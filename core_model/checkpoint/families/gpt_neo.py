@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core_model.checkpoint.families.decoders import (
-    CAUSAL,
-    DecoderHeads,
     DecoderKeys,
     architectures,
-    common_keys,
-    equal_heads,
-    foreign,
+    decoder_family,
+    layer_rows,
+    name_table,
 )
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Positive, Rate, activation, activation_name
+from core_model.checkpoint.families.family import read_sizes
+from core_model.checkpoint.families.fields import Count, Positive, Rate
+from core_model.checkpoint.families.gpt2 import ENDS, HEADS
+from core_model.checkpoint.families.plan import read_plan, write_keys
+from core_model.checkpoint.families.windows import windowed
 from core_model.checkpoint.wording import shown
-from core_model.config import (
-    FeedForwardSpec,
-    LayerSpec,
-    LearnedPositions,
-    MaskSpec,
-    ModelConfig,
-    NormSpec,
-    ResidualSpec,
-    StackConfig,
-    TokenEmbedding,
-    multi_head,
-)
+from core_model.config import LearnedPositions, ModelConfig, StackConfig
 from core_model.errors import ConfigError
 
-_HEADS = DecoderHeads(table="wte.weight")
 _GLOBAL, _LOCAL = "global", "local"
+_PLACES = {
+    "n_layers": "num_layers",
+    "n_heads": "num_heads",
+    "d_model": "hidden_size",
+    "d_hidden": "intermediate_size",
+    "vocab_size": "vocab_size",
+    "max_length": "max_position_embeddings",
+    "activation": "activation_function",
+    "eps": "layer_norm_epsilon",
+    "embedding_dropout": "embed_dropout",
+    "attention_dropout": "attention_dropout",
+    "residual_dropout": "resid_dropout",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,40 +54,11 @@ class GptNeoKeys(DecoderKeys):
     resid_dropout: Rate = 0.0
 
 
-def _read(keys: GptNeoKeys, weights: Weights) -> ModelConfig:
-    equal_heads(keys, "hidden_size", "num_heads")
-    norm = NormSpec(eps=keys.layer_norm_epsilon)
-    residual = ResidualSpec(before=norm, dropout=keys.resid_dropout)
-    masks = {_GLOBAL: CAUSAL, _LOCAL: MaskSpec(causal=True, window=keys.window_size)}
-    layers = tuple(
-        LayerSpec(
-            attention=multi_head(
-                keys.hidden_size,
-                keys.num_heads,
-                mask=masks[kind],
-                scale=1.0,
-                query_bias=False,
-                key_bias=False,
-                value_bias=False,
-                dropout=keys.attention_dropout,
-            ),
-            attention_residual=residual,
-            feed_forward=FeedForwardSpec(
-                d_hidden=keys.intermediate_size or 4 * keys.hidden_size,
-                activation=activation("activation_function", keys.activation_function),
-            ),
-            feed_forward_residual=residual,
-        )
-        for kind in _kinds(keys)
-    )
-    decoder = StackConfig(
-        d_model=keys.hidden_size,
-        embedding=TokenEmbedding(vocab_size=keys.vocab_size, d_embedding=keys.hidden_size, dropout=keys.embed_dropout),
-        position=LearnedPositions(max_length=keys.max_position_embeddings),
-        layers=layers,
-        final_norm=norm,
-    )
-    return ModelConfig(decoder=decoder, head=_HEADS.read(FAMILY, keys, weights), special=keys.special)
+def _read(keys: GptNeoKeys) -> StackConfig:
+    plan = read_plan(keys, _PLACES)
+    layer = plan.layer(attention=plan.attention(scale=1.0, bias=False, output_bias=True))
+    layers = windowed(layer, [keys.window_size if kind == _LOCAL else None for kind in _kinds(keys)])
+    return plan.stack(layers, position=LearnedPositions(max_length=keys.max_position_embeddings))
 
 
 def _kinds(keys: GptNeoKeys) -> list[str]:
@@ -105,78 +77,50 @@ def _kinds(keys: GptNeoKeys) -> list[str]:
     return found
 
 
-def _write(config: ModelConfig) -> Foreign:
-    stack = config.output_stack
-    layer, position = stack.layers[0], stack.position
-    windows = [each.attention.mask.window for each in stack.layers]
-    keys = GptNeoKeys(
-        **common_keys(config),
-        max_position_embeddings=position.max_length if isinstance(position, LearnedPositions) else 1,
-        hidden_size=stack.d_model,
-        num_layers=stack.n_layers,
-        num_heads=layer.attention.n_heads,
+def _write(config: ModelConfig) -> GptNeoKeys:
+    windows = [layer.attention.mask.window for layer in config.output_stack.layers]
+    return GptNeoKeys(
+        **write_keys(config, _PLACES),
         attention_types=[([_GLOBAL if window is None else _LOCAL for window in windows], 1)],
-        intermediate_size=layer.feed_forward.d_hidden,
         window_size=next((window for window in windows if window is not None), 256),
-        activation_function=activation_name(layer.feed_forward.activation),
-        layer_norm_epsilon=stack.final_norm.eps if stack.final_norm else 1e-5,
-        embed_dropout=stack.tokens.dropout,
-        attention_dropout=layer.attention.dropout,
-        resid_dropout=layer.attention_residual.dropout,
-    )
-    return foreign(FAMILY, keys, config)
-
-
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    theirs, ours = "h.{i}", "decoder.layers.{i}"
-    return (
-        *_HEADS.rows(config.head),
-        row("wpe.weight", "decoder.position.weight"),
-        row(f"{theirs}.ln_1.*", f"{ours}.attention_residual.before.*"),
-        row(f"{theirs}.attn.attention.q_proj.*", f"{ours}.attention.query.*"),
-        row(f"{theirs}.attn.attention.k_proj.*", f"{ours}.attention.key.*"),
-        row(f"{theirs}.attn.attention.v_proj.*", f"{ours}.attention.value.*"),
-        row(f"{theirs}.attn.attention.out_proj.*", f"{ours}.attention.output.*"),
-        row(f"{theirs}.ln_2.*", f"{ours}.feed_forward_residual.before.*"),
-        row(f"{theirs}.mlp.c_fc.*", f"{ours}.feed_forward.input.*"),
-        row(f"{theirs}.mlp.c_proj.*", f"{ours}.feed_forward.output.*"),
-        row("ln_f.*", "decoder.final_norm.*"),
     )
 
 
-def _sizes(weights: Weights) -> Mapping[str, object]:
-    return {
-        "vocab_size": weights.size("wte.weight", 0),
-        "hidden_size": weights.size("wte.weight", 1),
-        "max_position_embeddings": weights.size("wpe.weight", 0),
-        "num_layers": weights.n_layers("h.{i}.ln_1.weight") or None,
-        "intermediate_size": weights.size("h.0.mlp.c_fc.weight", 0),
-    }
-
-
-FAMILY = Family(
+FAMILY = decoder_family(
+    HEADS,
+    _read,
+    _write,
     key="gpt_neo",
     label="GPT-Neo",
-    model_types=("gpt_neo",),
     architectures=architectures("GPTNeo", "sequence_classes", "token_classes", "answer_span"),
     keys=GptNeoKeys,
-    read=_read,
-    write=_write,
-    sizes=_sizes,
-    places={
-        "n_layers": "num_layers",
-        "n_heads": "num_heads",
-        "d_model": "hidden_size",
-        "d_hidden": "intermediate_size",
-        "vocab_size": "vocab_size",
-        "max_length": "max_position_embeddings",
-        "activation": "activation_function",
-        "eps": "layer_norm_epsilon",
-    },
-    names=NameTable(
-        rows=_rows,
+    sizes=read_sizes(
+        {
+            "vocab_size": (HEADS.table, 0),
+            "hidden_size": (HEADS.table, 1),
+            "max_position_embeddings": ("wpe.weight", 0),
+            "intermediate_size": ("h.0.mlp.c_fc.weight", 0),
+        },
+        num_layers="h.{i}.ln_1.weight",
+    ),
+    places=_PLACES,
+    names=name_table(
+        HEADS,
+        *layer_rows(
+            "h.{i}",
+            {
+                "ln_1.*": "attention_residual.before.*",
+                "attn.attention.q_proj.*": "attention.query.*",
+                "attn.attention.k_proj.*": "attention.key.*",
+                "attn.attention.v_proj.*": "attention.value.*",
+                "attn.attention.out_proj.*": "attention.output.*",
+                "ln_2.*": "feed_forward_residual.before.*",
+                "mlp.c_fc.*": "feed_forward.input.*",
+                "mlp.c_proj.*": "feed_forward.output.*",
+            },
+        ),
+        *ENDS,
         prefixes=("transformer.",),
-        roots=_HEADS.roots,
         buffers=(r"h\.\d+\.attn\.attention\.(masked_)?bias",),
     ),
     aliases={"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},

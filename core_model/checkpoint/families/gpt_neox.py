@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.conversion import Joined
 from core_model.checkpoint.families.decoders import (
-    CAUSAL,
+    QUERY_KEY_VALUE,
     DecoderHeads,
     DecoderKeys,
     architectures,
-    common_keys,
-    equal_heads,
-    foreign,
+    decoder_family,
+    layer_rows,
+    name_table,
 )
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Positive, Rate, activation, activation_name
+from core_model.checkpoint.families.family import Row, read_sizes, row
+from core_model.checkpoint.families.fields import Count, Positive, Rate
+from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.checkpoint.families.rotary import DEFAULT_BASE, RopeKeys, read_rotary, rotary_share, write_rotary
-from core_model.config import (
-    FeedForwardSpec,
-    LayerSpec,
-    ModelConfig,
-    NormSpec,
-    ResidualSpec,
-    RotaryPositions,
-    StackConfig,
-    TokenEmbedding,
-    multi_head,
-)
+from core_model.config import ModelConfig, RotaryPositions, StackConfig
 
 _HEADS = DecoderHeads(table="embed_in.weight", language_model="embed_out")
+_PLACES = {
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "d_model": "hidden_size",
+    "d_hidden": "intermediate_size",
+    "vocab_size": "vocab_size",
+    "max_length": "max_position_embeddings",
+    "activation": "hidden_act",
+    "eps": "layer_norm_eps",
+    "embedding_dropout": "hidden_dropout",
+    "attention_dropout": "attention_dropout",
+    "residual_dropout": "hidden_dropout",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,125 +60,73 @@ class GptNeoxKeys(DecoderKeys):
     attention_dropout: Rate = 0.0
 
 
-def _read(keys: GptNeoxKeys, weights: Weights) -> ModelConfig:
-    norm = NormSpec(eps=keys.layer_norm_eps)
-    residual = ResidualSpec(before=norm, dropout=keys.hidden_dropout)
-    layer = LayerSpec(
-        attention=multi_head(
-            keys.hidden_size,
-            keys.num_attention_heads,
-            mask=CAUSAL,
-            position=_read_positions(keys, equal_heads(keys, "hidden_size", "num_attention_heads")),
-            query_bias=keys.attention_bias,
-            key_bias=keys.attention_bias,
-            value_bias=keys.attention_bias,
-            output_bias=keys.attention_bias,
-            dropout=keys.attention_dropout,
-        ),
-        attention_residual=residual,
-        feed_forward=FeedForwardSpec(
-            d_hidden=keys.intermediate_size, activation=activation("hidden_act", keys.hidden_act)
-        ),
-        feed_forward_residual=residual,
-        parallel=keys.use_parallel_residual,
-    )
-    decoder = StackConfig(
-        d_model=keys.hidden_size,
-        embedding=TokenEmbedding(vocab_size=keys.vocab_size, d_embedding=keys.hidden_size, dropout=keys.hidden_dropout),
-        layers=(layer,) * keys.num_hidden_layers,
-        final_norm=norm,
-    )
-    return ModelConfig(decoder=decoder, head=_HEADS.read(FAMILY, keys, weights), special=keys.special)
-
-
-def _read_positions(keys: GptNeoxKeys, head_size: int) -> RotaryPositions:
+def _read(keys: GptNeoxKeys) -> StackConfig:
+    plan = read_plan(keys, _PLACES)
     rope = keys.rope_parameters or keys.rope_scaling or RopeKeys()
-    return read_rotary(
+    position = read_rotary(
         replace(rope, partial_rotary_factor=rope.partial_rotary_factor or keys.rotary_pct),
-        head_size=head_size,
+        head_size=plan.head_size,
         theta=keys.rotary_emb_base,
         max_length=keys.max_position_embeddings,
     )
+    attention = plan.attention(position=position, bias=keys.attention_bias)
+    return plan.stack([plan.layer(attention=attention, parallel=keys.use_parallel_residual)] * plan.n_layers)
 
 
-def _write(config: ModelConfig) -> Foreign:
-    stack = config.output_stack
-    layer, attention = stack.layers[0], stack.layers[0].attention
+def _write(config: ModelConfig) -> GptNeoxKeys:
+    layer = config.output_stack.layers[0]
+    position = layer.attention.position
     rope, share = RopeKeys(), 1.0
-    if isinstance(attention.position, RotaryPositions):
-        share = rotary_share(attention.position.n_rotated, attention.head_size)
-        rope = replace(write_rotary(attention.position), partial_rotary_factor=share)
-    keys = GptNeoxKeys(
-        **common_keys(config),
-        hidden_size=stack.d_model,
-        num_hidden_layers=stack.n_layers,
-        num_attention_heads=attention.n_heads,
-        intermediate_size=layer.feed_forward.d_hidden,
-        hidden_act=activation_name(layer.feed_forward.activation),
-        layer_norm_eps=stack.final_norm.eps if stack.final_norm else 1e-5,
-        max_position_embeddings=rope.original_max_position_embeddings or 2048,  # rotary positions have no last one
+    if isinstance(position, RotaryPositions):
+        share = rotary_share(position.n_rotated, layer.attention.head_size)
+        rope = replace(write_rotary(position), partial_rotary_factor=share)
+    return GptNeoxKeys(
+        **{**write_keys(config, _PLACES), "max_position_embeddings": rope.original_max_position_embeddings or 2048},
         rotary_pct=share,
         rotary_emb_base=rope.rope_theta or DEFAULT_BASE,
         rope_parameters=rope,
         use_parallel_residual=layer.parallel,
-        attention_bias=attention.query_bias,
-        hidden_dropout=layer.attention_residual.dropout,
-        attention_dropout=attention.dropout,
+        attention_bias=layer.attention.query_bias,
     )
-    return foreign(FAMILY, keys, config)
 
 
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    theirs, ours = "layers.{i}", "decoder.layers.{i}"
+def _fused_by_head(config: ModelConfig) -> tuple[Row, ...]:
     n_heads = config.output_stack.layers[0].attention.n_heads
-    return (
-        *_HEADS.rows(config.head),
-        row(f"{theirs}.input_layernorm.*", f"{ours}.attention_residual.before.*"),
-        row(
-            f"{theirs}.attention.query_key_value.*",
-            *(f"{ours}.attention.{part}.*" for part in ("query", "key", "value")),
-            conversion=Joined(n_groups=n_heads),
-        ),
-        row(f"{theirs}.attention.dense.*", f"{ours}.attention.output.*"),
-        row(f"{theirs}.post_attention_layernorm.*", f"{ours}.feed_forward_residual.before.*"),
-        row(f"{theirs}.mlp.dense_h_to_4h.*", f"{ours}.feed_forward.input.*"),
-        row(f"{theirs}.mlp.dense_4h_to_h.*", f"{ours}.feed_forward.output.*"),
-        row("final_layer_norm.*", "decoder.final_norm.*"),
-    )
+    return layer_rows("layers.{i}", {"attention.query_key_value.*": QUERY_KEY_VALUE}, Joined(n_groups=n_heads))
 
 
-def _sizes(weights: Weights) -> Mapping[str, object]:
-    return {
-        "vocab_size": weights.size("embed_in.weight", 0),
-        "hidden_size": weights.size("embed_in.weight", 1),
-        "num_hidden_layers": weights.n_layers("layers.{i}.input_layernorm.weight") or None,
-        "intermediate_size": weights.size("layers.0.mlp.dense_h_to_4h.weight", 0),
-    }
-
-
-FAMILY = Family(
+FAMILY = decoder_family(
+    _HEADS,
+    _read,
+    _write,
     key="gpt_neox",
     label="GPT-NeoX",
-    model_types=("gpt_neox",),
     architectures=architectures("GPTNeoX", "sequence_classes", "token_classes", "answer_span"),
     keys=GptNeoxKeys,
-    read=_read,
-    write=_write,
-    sizes=_sizes,
-    places={
-        "n_layers": "num_hidden_layers",
-        "n_heads": "num_attention_heads",
-        "d_model": "hidden_size",
-        "d_hidden": "intermediate_size",
-        "vocab_size": "vocab_size",
-        "max_length": "max_position_embeddings",
-        "activation": "hidden_act",
-        "eps": "layer_norm_eps",
-    },
-    names=NameTable(
-        rows=_rows,
+    sizes=read_sizes(
+        {
+            "vocab_size": (_HEADS.table, 0),
+            "hidden_size": (_HEADS.table, 1),
+            "intermediate_size": ("layers.0.mlp.dense_h_to_4h.weight", 0),
+        },
+        num_hidden_layers="layers.{i}.input_layernorm.weight",
+    ),
+    places=_PLACES,
+    names=name_table(
+        _HEADS,
+        *layer_rows(
+            "layers.{i}",
+            {
+                "input_layernorm.*": "attention_residual.before.*",
+                "attention.dense.*": "attention.output.*",
+                "post_attention_layernorm.*": "feed_forward_residual.before.*",
+                "mlp.dense_h_to_4h.*": "feed_forward.input.*",
+                "mlp.dense_4h_to_h.*": "feed_forward.output.*",
+            },
+        ),
+        row("final_layer_norm.*", "decoder.final_norm.*"),
+        of_config=_fused_by_head,
         prefixes=("gpt_neox.",),
-        roots=_HEADS.roots,
         spellings=((r"^lm_head\.", "embed_out."),),
         buffers=(r"layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)", r"rotary_emb\.inv_freq"),
     ),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import Joined
-from core_model.checkpoint.families.decoders import architectures
+from core_model.checkpoint.families.decoders import architectures, layer_rows
 from core_model.checkpoint.families.experts import mixture, read_experts
 from core_model.checkpoint.families.family import Row, row
 from core_model.checkpoint.families.fields import Count, Positive
@@ -14,15 +14,10 @@ from core_model.checkpoint.families.llama_like import (
     ATTENTION,
     PRE_NORMS,
     RmsKeys,
-    attention,
-    family,
-    feed_forward,
-    layer_rows,
-    name_table,
-    pre_norm,
-    rms_keys,
-    rotary,
-    stack,
+    llama_family,
+    llama_keys,
+    llama_names,
+    rms_plan,
 )
 from core_model.checkpoint.families.rotary import RopeKeys
 from core_model.checkpoint.families.windows import layer_windows, window_keys, windowed
@@ -61,20 +56,20 @@ class GptOssKeys(RmsKeys):
 def _read(keys: GptOssKeys) -> StackConfig:
     if keys.swiglu_alpha != _SIGMOID_GAIN:
         raise ConfigError(f"swiglu_alpha is {keys.swiglu_alpha} in config.json: only {_SIGMOID_GAIN} is known")
-    bias = keys.attention_bias
+    plan = rms_plan(keys, base=_BASE, activation="gelu_sigmoid")
     experts = read_experts(keys, "num_local_experts", renormalize=True, router_bias=True)
-    gated = feed_forward(
-        keys, activation="gelu_sigmoid", bias=True, clip=keys.swiglu_limit, unit_offset=True, experts=experts
+    layer = plan.layer(
+        attention=plan.attention(bias=keys.attention_bias, sinks=True),
+        feed_forward=plan.feed_forward(bias=True, clip=keys.swiglu_limit, unit_offset=True, experts=experts),
     )
-    attends = attention(keys, qkv_bias=bias, output_bias=bias, position=rotary(keys, base=_BASE), sinks=True)
     windows = layer_windows(keys, keys.layer_types, keys.sliding_window, lambda i: i % 2 == 0)
-    return stack(keys, windowed(pre_norm(attends, gated, keys.norm), windows), keys.norm)
+    return plan.stack(windowed(layer, windows))
 
 
 def _write(config: ModelConfig) -> GptOssKeys:
     spec, experts = mixture(config)
     return GptOssKeys(
-        **{**rms_keys(config), "hidden_act": "silu"},  # not what is computed, but what the library expects
+        **{**llama_keys(config), "hidden_act": "silu"},  # not what is computed, but what the library expects
         **window_keys(config, unused=128),
         attention_bias=config.output_stack.layers[0].attention.output_bias,
         num_local_experts=experts.n_experts,
@@ -93,14 +88,14 @@ def _experts(config: ModelConfig) -> Iterator[Row]:
         yield row(f"{theirs}.down_proj{suffix}", f"{ours}.output.{kind}", conversion=Joined(axis=1, transposed=True))
 
 
-_LAYER = layer_rows({"self_attn.sinks": "attention.sinks", "mlp.router.*": "feed_forward.router.*"})
+_LAYER = layer_rows("layers.{i}", {"self_attn.sinks": "attention.sinks", "mlp.router.*": "feed_forward.router.*"})
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="gpt_oss",
     label="gpt-oss",
     architectures=architectures("GptOss", "sequence_classes", "token_classes"),
     keys=GptOssKeys,
-    read=_read,
-    write=_write,
-    names=name_table(*ATTENTION, *_LAYER, *PRE_NORMS, of_config=_experts),
+    names=llama_names(*ATTENTION, *_LAYER, *PRE_NORMS, of_config=_experts),
 )

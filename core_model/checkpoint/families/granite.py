@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.fields import Positive
-from core_model.checkpoint.families.llama_like import RmsKeys, attention, family, feed_forward, rms_keys, stack
-from core_model.config import HeadSpec, LayerSpec, ModelConfig, ResidualSpec, StackConfig
+from core_model.checkpoint.families.llama_like import RmsKeys, llama_family, llama_keys, rms_plan
+from core_model.config import ModelConfig, StackConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,26 +24,26 @@ class GraniteKeys(RmsKeys):
     residual_multiplier: Positive = 1.0
     logits_scaling: Positive = 1.0
 
+    @property
+    def logits(self) -> Mapping[str, Any]:
+        """Logits are divided."""
+        return {"scale": 1 / self.logits_scaling}
+
 
 def _read(keys: GraniteKeys) -> StackConfig:
-    bias, residual = keys.attention_bias, ResidualSpec(before=keys.norm, scale=keys.residual_multiplier)
-    layer = LayerSpec(
-        attention=attention(keys, qkv_bias=bias, output_bias=bias, scale=keys.attention_multiplier),
-        attention_residual=residual,
-        feed_forward=feed_forward(keys, bias=keys.mlp_bias),
-        feed_forward_residual=residual,
+    plan = rms_plan(keys)
+    layer = plan.layer(
+        attention=plan.attention(bias=keys.attention_bias, scale=keys.attention_multiplier),
+        feed_forward=plan.feed_forward(bias=keys.mlp_bias),
+        residual=plan.residual(scale=keys.residual_multiplier),
     )
-    return stack(keys, [layer] * keys.num_hidden_layers, keys.norm, scale=keys.embedding_multiplier)
-
-
-def _read_head(keys: GraniteKeys, head: HeadSpec) -> HeadSpec:
-    return replace(head, scale=1 / keys.logits_scaling)
+    return plan.stack([layer] * plan.n_layers, embedding=plan.embedding(scale=keys.embedding_multiplier))
 
 
 def _write(config: ModelConfig) -> GraniteKeys:
     layer = config.output_stack.layers[0]
     return GraniteKeys(
-        **rms_keys(config),
+        **llama_keys(config),
         attention_bias=layer.attention.output_bias,
         mlp_bias=layer.feed_forward.bias,
         embedding_multiplier=config.output_stack.tokens.scale,
@@ -58,12 +60,11 @@ def _divisor(scale: float) -> float:
     return next((divisor for divisor in candidates if 1 / divisor == scale), near)
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="granite",
     label="Granite",
     architectures=architectures("Granite"),
     keys=GraniteKeys,
-    read=_read,
-    write=_write,
-    read_head=_read_head,
 )

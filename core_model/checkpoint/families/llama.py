@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.llama_like import (
     EVERY_TASK,
+    NAMES,
+    SPANS_APART,
     RmsKeys,
-    attention,
-    family,
-    feed_forward,
-    pre_norm,
-    rms_keys,
-    stack,
+    llama_family,
+    llama_keys,
+    rms_plan,
 )
 from core_model.config import ModelConfig, StackConfig
 
@@ -27,22 +26,22 @@ class LlamaKeys(RmsKeys):
 
 
 def _read(keys: LlamaKeys) -> StackConfig:
-    attends = attention(keys, qkv_bias=keys.attention_bias, output_bias=keys.attention_bias)
-    layer = pre_norm(attends, feed_forward(keys, bias=keys.mlp_bias), keys.norm)
-    return stack(keys, [layer] * keys.num_hidden_layers, keys.norm)
+    plan = rms_plan(keys)
+    attention, feed_forward = plan.attention(bias=keys.attention_bias), plan.feed_forward(bias=keys.mlp_bias)
+    return plan.stack([plan.layer(attention=attention, feed_forward=feed_forward)] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> LlamaKeys:
     layer = config.output_stack.layers[0]
-    return LlamaKeys(**rms_keys(config), attention_bias=layer.attention.query_bias, mlp_bias=layer.feed_forward.bias)
+    return LlamaKeys(**llama_keys(config), attention_bias=layer.attention.query_bias, mlp_bias=layer.feed_forward.bias)
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="llama",
     label="Llama",
     architectures=architectures("Llama", *EVERY_TASK),
     keys=LlamaKeys,
-    read=_read,
-    write=_write,
-    questions="transformer.",
+    names=replace(NAMES, written_prefixes=SPANS_APART),
 )

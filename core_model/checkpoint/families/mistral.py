@@ -6,16 +6,7 @@ from dataclasses import dataclass
 
 from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.fields import Count
-from core_model.checkpoint.families.llama_like import (
-    EVERY_TASK,
-    RmsKeys,
-    attention,
-    family,
-    feed_forward,
-    pre_norm,
-    rms_keys,
-    stack,
-)
+from core_model.checkpoint.families.llama_like import EVERY_TASK, RmsKeys, llama_family, llama_keys, rms_plan
 from core_model.config import MaskSpec, ModelConfig, StackConfig
 
 
@@ -28,20 +19,21 @@ class MistralKeys(RmsKeys):
 
 
 def _read(keys: MistralKeys) -> StackConfig:
-    attends = attention(keys, mask=MaskSpec(causal=True, window=keys.sliding_window))
-    return stack(keys, [pre_norm(attends, feed_forward(keys), keys.norm)] * keys.num_hidden_layers, keys.norm)
+    plan = rms_plan(keys)
+    attention = plan.attention(mask=MaskSpec(causal=True, window=keys.sliding_window))
+    return plan.stack([plan.layer(attention=attention)] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> MistralKeys:
     window = config.output_stack.layers[0].attention.mask.window
-    return MistralKeys(**rms_keys(config), sliding_window=window)
+    return MistralKeys(**llama_keys(config), sliding_window=window)
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="mistral",
     label="Mistral",
     architectures=architectures("Mistral", *EVERY_TASK),
     keys=MistralKeys,
-    read=_read,
-    write=_write,
 )

@@ -10,22 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.conversion import InterleavedHeads, Stacked
+from core_model.checkpoint.families.decoders import layer_rows
 from core_model.checkpoint.families.experts import read_experts
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import Count, Positive
-from core_model.checkpoint.families.llama_like import (
-    RmsKeys,
-    attention,
-    feed_forward,
-    layer_rows,
-    pre_norm,
-    rotary,
-    stack,
-)
+from core_model.checkpoint.families.llama_like import RmsKeys, rms_plan
 from core_model.checkpoint.families.rotary import RopeKeys
 from core_model.checkpoint.families.windows import windowed
 from core_model.checkpoint.wording import shown
-from core_model.config import FeedForwardSpec, HeadSpec, ModelConfig
+from core_model.config import HeadSpec, ModelConfig
 from core_model.errors import ConfigError
 
 _TABLE, _HEAD = "tok_embeddings.weight", "output.weight"
@@ -77,20 +70,15 @@ def _read(keys: NativeKeys, weights: Weights) -> ModelConfig:
     n_rows = weights.size(_TABLE, 0)
     if keys.vocab_size < 1 and n_rows:
         keys = replace(keys, vocab_size=n_rows)
-    keys = replace(keys, rope_scaling=_scaled(keys))
-    layer = pre_norm(attention(keys, position=rotary(keys)), _feed_forward(keys), keys.norm)
+    plan = rms_plan(replace(keys, rope_scaling=_scaled(keys)))
+    experts = read_experts(keys, "num_local_experts", renormalize=True) if keys.moe else None
+    layer = plan.layer(feed_forward=plan.feed_forward(experts=experts))
     tied = weights.ties(_HEAD, _TABLE, stated=keys.tie_word_embeddings, default=False)
     return ModelConfig(
-        decoder=stack(keys, windowed(layer, _windows(keys)), keys.norm),
+        decoder=plan.stack(windowed(layer, _windows(keys))),
         head=HeadSpec(n_outputs=keys.vocab_size, task="language_model", tied=tied),
         special=keys.special,
     )
-
-
-def _feed_forward(keys: NativeKeys) -> FeedForwardSpec:
-    if keys.moe is None:
-        return feed_forward(keys)
-    return feed_forward(keys, experts=read_experts(keys, "num_local_experts", renormalize=True))
 
 
 def _windows(keys: NativeKeys) -> tuple[int | None, ...]:
@@ -133,9 +121,10 @@ def _rows(config: ModelConfig) -> tuple[Row, ...]:
     maps = {"gate": "w1", "input": "w3", "output": "w2"}
     return (
         row(_TABLE, "decoder.embedding.token.weight", also=copies),
-        *layer_rows({"attention.wq.*": "attention.query.*"}, InterleavedHeads(n_heads=attends.n_heads)),
-        *layer_rows({"attention.wk.*": "attention.key.*"}, InterleavedHeads(n_heads=attends.n_key_heads)),
+        *layer_rows("layers.{i}", {"attention.wq.*": "attention.query.*"}, InterleavedHeads(n_heads=attends.n_heads)),
+        *layer_rows("layers.{i}", {"attention.wk.*": "attention.key.*"}, InterleavedHeads(n_heads=attends.n_key_heads)),
         *layer_rows(
+            "layers.{i}",
             {
                 "attention.wv.*": "attention.value.*",
                 "attention.wo.*": "attention.output.*",
@@ -143,7 +132,7 @@ def _rows(config: ModelConfig) -> tuple[Row, ...]:
                 "ffn_norm.*": "feed_forward_residual.before.*",
                 "feed_forward.gate.weight": "feed_forward.router.weight",
                 **{f"feed_forward.{theirs}.*": f"feed_forward.{ours}.*" for ours, theirs in maps.items()},
-            }
+            },
         ),
         *(_expert_row(ours, theirs, experts.n_experts) for ours, theirs in maps.items() if experts),
         row("norm.*", "decoder.final_norm.*"),

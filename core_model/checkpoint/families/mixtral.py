@@ -12,13 +12,9 @@ from core_model.checkpoint.families.llama_like import (
     EVERY_TASK,
     PRE_NORMS,
     RmsKeys,
-    attention,
-    family,
-    feed_forward,
-    pre_norm,
-    rms_keys,
-    rotary,
-    stack,
+    llama_family,
+    llama_keys,
+    rms_plan,
 )
 from core_model.config import MaskSpec, ModelConfig, StackConfig
 
@@ -35,30 +31,31 @@ class MixtralKeys(RmsKeys):
 
 
 def _read(keys: MixtralKeys) -> StackConfig:
-    mask = MaskSpec(causal=True, window=keys.sliding_window)
-    attends = attention(keys, mask=mask, position=rotary(keys, base=1e6))
-    experts = read_experts(keys, "num_local_experts", renormalize=True)
-    layer = pre_norm(attends, feed_forward(keys, experts=experts), keys.norm)
-    return stack(keys, [layer] * keys.num_hidden_layers, keys.norm)
+    plan = rms_plan(keys, base=1e6)
+    layer = plan.layer(
+        attention=plan.attention(mask=MaskSpec(causal=True, window=keys.sliding_window)),
+        feed_forward=plan.feed_forward(experts=read_experts(keys, "num_local_experts", renormalize=True)),
+    )
+    return plan.stack([layer] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> MixtralKeys:
     _, experts = mixture(config)
     return MixtralKeys(
-        **rms_keys(config),
+        **llama_keys(config),
         sliding_window=config.output_stack.layers[0].attention.mask.window,
         num_local_experts=experts.n_experts,
         num_experts_per_tok=experts.n_active,
     )
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="mixtral",
     label="Mixtral",
     architectures=architectures("Mixtral", *EVERY_TASK),
     keys=MixtralKeys,
-    read=_read,
-    write=_write,
     names=expert_table(
         *ATTENTION,
         *PRE_NORMS,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core_model.checkpoint.families import encoders
-from core_model.checkpoint.families.decoders import equal_heads
 from core_model.checkpoint.families.encoder_heads import EncoderHeads, HeadForm
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import (
@@ -18,6 +17,7 @@ from core_model.checkpoint.families.fields import (
     activation,
     activation_name,
     class_names,
+    equal_heads,
     special_tokens,
 )
 from core_model.checkpoint.families.rotary import RopeKeys, read_rotary, write_rotary

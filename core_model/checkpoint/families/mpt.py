@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
 from core_model.checkpoint.families.decoders import (
-    CAUSAL,
+    QUERY_KEY_VALUE,
     DecoderHeads,
     DecoderKeys,
     architectures,
-    common_keys,
-    equal_heads,
-    foreign,
+    decoder_family,
+    layer_rows,
+    name_table,
 )
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
+from core_model.checkpoint.families.family import read_sizes, row
 from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, Rate
+from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.checkpoint.wording import shown
-from core_model.config import (
-    AlibiPositions,
-    FeedForwardSpec,
-    LayerSpec,
-    ModelConfig,
-    NormSpec,
-    ResidualSpec,
-    StackConfig,
-    TokenEmbedding,
-    multi_head,
-)
+from core_model.config import AlibiPositions, ModelConfig, NormSpec, StackConfig
 from core_model.errors import ConfigError
 
 _HEADS = DecoderHeads(table="wte.weight")
+_PLACES = {
+    "n_layers": "n_layers",
+    "n_heads": "n_heads",
+    "d_model": "d_model",
+    "vocab_size": "vocab_size",
+    "max_length": "max_seq_len",
+    "eps": "layer_norm_epsilon",
+    "embedding_dropout": "emb_pdrop",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,61 +78,37 @@ _ALWAYS: tuple[tuple[str, object], ...] = (
 """Keys that the first models' own code read and transformers does not, with the value that both compute alike."""
 
 
-def _read(keys: MptKeys, weights: Weights) -> ModelConfig:
-    equal_heads(keys, "d_model", "n_heads")
+def _read(keys: MptKeys) -> StackConfig:
     for place, value in _ALWAYS:
         if (found := attrgetter(place)(keys)) != value:
             raise ConfigError(
                 f"{place} is {shown(repr(found))} in config.json: an MPT is read only where it is {value}"
             )
-    attention, norm = keys.attn_config, NormSpec(eps=keys.layer_norm_epsilon, bias=False)
-    residual = ResidualSpec(before=norm, dropout=attention.attn_pdrop)
-    layer = LayerSpec(
-        attention=multi_head(
-            keys.d_model,
-            keys.n_heads,
-            mask=CAUSAL,
-            position=AlibiPositions(max_bias=attention.alibi_bias_max),
-            scale=attention.softmax_scale or (keys.d_model // keys.n_heads) ** -0.5,
-            clip=attention.clip_qkv or None,
-            query_bias=False,
-            key_bias=False,
-            value_bias=False,
-            output_bias=False,
-            dropout=attention.attn_pdrop,
-        ),
-        attention_residual=residual,
-        feed_forward=FeedForwardSpec(d_hidden=4 * keys.d_model, activation="gelu", bias=False),
-        feed_forward_residual=residual,
+    told = keys.attn_config
+    plan = read_plan(
+        keys,
+        _PLACES,
+        activation="gelu",
+        position=AlibiPositions(max_bias=told.alibi_bias_max),
+        norm=NormSpec(eps=keys.layer_norm_epsilon, bias=False),
+        bias=False,
+        attention_dropout=told.attn_pdrop,
+        residual_dropout=told.attn_pdrop,
     )
-    decoder = StackConfig(
-        d_model=keys.d_model,
-        embedding=TokenEmbedding(vocab_size=keys.vocab_size, d_embedding=keys.d_model, dropout=keys.emb_pdrop),
-        layers=(layer,) * keys.n_layers,
-        final_norm=norm,
-    )
-    return ModelConfig(decoder=decoder, head=_HEADS.read(FAMILY, keys, weights), special=keys.special)
+    attention = plan.attention(scale=told.softmax_scale or plan.head_size**-0.5, clip=told.clip_qkv or None)
+    return plan.stack([plan.layer(attention=attention)] * plan.n_layers)
 
 
-def _write(config: ModelConfig) -> Foreign:
-    stack = config.output_stack
-    attention = stack.layers[0].attention
+def _write(config: ModelConfig) -> MptKeys:
+    attention = config.output_stack.layers[0].attention
     position = attention.position
-    keys = MptKeys(
-        **common_keys(config),
-        d_model=stack.d_model,
-        n_layers=stack.n_layers,
-        n_heads=attention.n_heads,
-        attn_config=MptAttentionKeys(
-            attn_pdrop=_whole(attention.dropout),
-            clip_qkv=attention.clip,
-            softmax_scale=attention.scale,
-            alibi_bias_max=_whole(position.max_bias) if isinstance(position, AlibiPositions) else 8,
-        ),
-        layer_norm_epsilon=stack.final_norm.eps if stack.final_norm else 1e-5,
-        emb_pdrop=stack.tokens.dropout,
+    told = MptAttentionKeys(
+        attn_pdrop=_whole(attention.dropout),
+        clip_qkv=attention.clip,
+        softmax_scale=attention.scale,
+        alibi_bias_max=_whole(position.max_bias) if isinstance(position, AlibiPositions) else 8,
     )
-    return foreign(FAMILY, keys, config)
+    return MptKeys(**write_keys(config, _PLACES), attn_config=told)
 
 
 def _whole(value: float) -> float:
@@ -141,46 +116,34 @@ def _whole(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    theirs, ours = "blocks.{i}", "decoder.layers.{i}"
-    return (
-        *_HEADS.rows(config.head),
-        row(f"{theirs}.norm_1.weight", f"{ours}.attention_residual.before.weight"),
-        row(f"{theirs}.attn.Wqkv.weight", *(f"{ours}.attention.{part}.weight" for part in ("query", "key", "value"))),
-        row(f"{theirs}.attn.out_proj.weight", f"{ours}.attention.output.weight"),
-        row(f"{theirs}.norm_2.weight", f"{ours}.feed_forward_residual.before.weight"),
-        row(f"{theirs}.ffn.up_proj.weight", f"{ours}.feed_forward.input.weight"),
-        row(f"{theirs}.ffn.down_proj.weight", f"{ours}.feed_forward.output.weight"),
-        row("norm_f.weight", "decoder.final_norm.weight"),
-    )
-
-
-def _sizes(weights: Weights) -> Mapping[str, object]:
-    return {
-        "vocab_size": weights.size("wte.weight", 0),
-        "d_model": weights.size("wte.weight", 1),
-        "n_layers": weights.n_layers("blocks.{i}.norm_1.weight") or None,
-    }
-
-
-FAMILY = Family(
+FAMILY = decoder_family(
+    _HEADS,
+    _read,
+    _write,
     key="mpt",
     label="MPT",
-    model_types=("mpt",),
     architectures=architectures("Mpt", "sequence_classes", "token_classes", "answer_span"),
     keys=MptKeys,
-    read=_read,
-    write=_write,
-    sizes=_sizes,
-    places={
-        "n_layers": "n_layers",
-        "n_heads": "n_heads",
-        "d_model": "d_model",
-        "vocab_size": "vocab_size",
-        "max_length": "max_seq_len",
-        "eps": "layer_norm_epsilon",
-    },
-    names=NameTable(rows=_rows, prefixes=("transformer.",), roots=_HEADS.roots),
+    sizes=read_sizes(
+        {"vocab_size": ("wte.weight", 0), "d_model": ("wte.weight", 1)}, n_layers="blocks.{i}.norm_1.weight"
+    ),
+    places=_PLACES,
+    names=name_table(
+        _HEADS,
+        *layer_rows(
+            "blocks.{i}",
+            {
+                "norm_1.*": "attention_residual.before.*",
+                "attn.Wqkv.*": QUERY_KEY_VALUE,
+                "attn.out_proj.*": "attention.output.*",
+                "norm_2.*": "feed_forward_residual.before.*",
+                "ffn.up_proj.*": "feed_forward.input.*",
+                "ffn.down_proj.*": "feed_forward.output.*",
+            },
+        ),
+        row("norm_f.*", "decoder.final_norm.*"),
+        prefixes=("transformer.",),
+    ),
     aliases={"hidden_size": "d_model", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads"},
     markers=(r"(transformer\.)?blocks\.0\.attn\.Wqkv\.weight", r"(transformer\.)?blocks\.0\.ffn\.up_proj\.weight"),
 )

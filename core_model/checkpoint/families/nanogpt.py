@@ -9,23 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import CAUSAL, DecoderHeads, DecoderKeys, equal_heads
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Rate, activation
-from core_model.config import (
-    FeedForwardSpec,
-    LayerSpec,
-    LearnedPositions,
-    ModelConfig,
-    NormSpec,
-    ResidualSpec,
-    StackConfig,
-    TokenEmbedding,
-    multi_head,
-)
+from core_model.checkpoint.families.decoders import DecoderKeys, decoder_family, name_table
+from core_model.checkpoint.families.family import Weights, read_sizes
+from core_model.checkpoint.families.fields import Count, Rate
+from core_model.checkpoint.families.gpt2 import ENDS, HEADS, layer_names
+from core_model.checkpoint.families.plan import read_plan
+from core_model.config import LearnedPositions, ModelConfig, NormSpec, StackConfig
 from core_model.errors import ConfigError
 
-_HEADS = DecoderHeads(table="wte.weight")
+_PLACES = {
+    "n_layers": "n_layer",
+    "n_heads": "n_head",
+    "d_model": "n_embd",
+    "vocab_size": "vocab_size",
+    "max_length": "block_size",
+    "activation": "activation",
+    "embedding_dropout": "dropout",
+    "attention_dropout": "dropout",
+    "residual_dropout": "dropout",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,64 +43,23 @@ class NanoGptKeys(DecoderKeys):
     dropout: Rate = 0.0
 
 
-def _read(keys: NanoGptKeys, weights: Weights) -> ModelConfig:
-    equal_heads(keys, "n_embd", "n_head")
-    norm = NormSpec(bias=keys.bias)
-    residual = ResidualSpec(before=norm, dropout=keys.dropout)
-    layer = LayerSpec(
-        attention=multi_head(
-            keys.n_embd,
-            keys.n_head,
-            mask=CAUSAL,
-            query_bias=keys.bias,
-            key_bias=keys.bias,
-            value_bias=keys.bias,
-            output_bias=keys.bias,
-            dropout=keys.dropout,
-        ),
-        attention_residual=residual,
-        feed_forward=FeedForwardSpec(
-            d_hidden=4 * keys.n_embd, activation=activation("activation", keys.activation), bias=keys.bias
-        ),
-        feed_forward_residual=residual,
-    )
-    decoder = StackConfig(
-        d_model=keys.n_embd,
-        embedding=TokenEmbedding(vocab_size=keys.vocab_size, d_embedding=keys.n_embd, dropout=keys.dropout),
-        position=LearnedPositions(max_length=keys.block_size),
-        layers=(layer,) * keys.n_layer,
-        final_norm=norm,
-    )
-    return ModelConfig(decoder=decoder, head=_HEADS.read(FAMILY, keys, weights), special=keys.special)
+def _read(keys: NanoGptKeys) -> StackConfig:
+    plan = read_plan(keys, _PLACES, norm=NormSpec(bias=keys.bias), bias=keys.bias)
+    return plan.stack([plan.layer()] * plan.n_layers, position=LearnedPositions(max_length=keys.block_size))
 
 
-def _write(config: ModelConfig) -> Foreign:
+def _write(config: ModelConfig) -> NanoGptKeys:
     raise ConfigError("nanoGPT has no config.json that another program reads: save the model as GPT-2 instead")
 
 
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    theirs, ours = "h.{i}", "decoder.layers.{i}"
-    return (
-        *_HEADS.rows(config.head),
-        row("wpe.weight", "decoder.position.weight"),
-        row(f"{theirs}.ln_1.*", f"{ours}.attention_residual.before.*"),
-        row(f"{theirs}.attn.c_attn.*", *(f"{ours}.attention.{part}.*" for part in ("query", "key", "value"))),
-        row(f"{theirs}.attn.c_proj.*", f"{ours}.attention.output.*"),
-        row(f"{theirs}.ln_2.*", f"{ours}.feed_forward_residual.before.*"),
-        row(f"{theirs}.mlp.c_fc.*", f"{ours}.feed_forward.input.*"),
-        row(f"{theirs}.mlp.c_proj.*", f"{ours}.feed_forward.output.*"),
-        row("ln_f.*", "decoder.final_norm.*"),
-    )
+_SIZES = read_sizes(
+    {"vocab_size": ("wte.weight", 0), "n_embd": ("wte.weight", 1), "block_size": ("wpe.weight", 0)},
+    n_layer="h.{i}.ln_1.weight",
+)
 
 
 def _sizes(weights: Weights) -> Mapping[str, object]:
-    return {
-        "vocab_size": weights.size("wte.weight", 0),
-        "n_embd": weights.size("wte.weight", 1),
-        "block_size": weights.size("wpe.weight", 0),
-        "n_layer": weights.n_layers("h.{i}.ln_1.weight") or None,
-        "bias": "h.0.ln_1.bias" in weights,
-    }
+    return {**_SIZES(weights), "bias": "h.0.ln_1.bias" in weights}
 
 
 def _is_stored_out_by_in(weights: Weights) -> bool:
@@ -107,28 +68,18 @@ def _is_stored_out_by_in(weights: Weights) -> bool:
     return len(shape) == 2 and shape[0] == 3 * shape[1]
 
 
-FAMILY = Family(
+FAMILY = decoder_family(
+    HEADS,
+    _read,
+    _write,
     key="nanogpt",
     label="nanoGPT",
-    model_types=("nanogpt",),
     architectures={"GPT": "language_model"},
     keys=NanoGptKeys,
-    read=_read,
-    write=_write,
     sizes=_sizes,
-    places={
-        "n_layers": "n_layer",
-        "n_heads": "n_head",
-        "d_model": "n_embd",
-        "vocab_size": "vocab_size",
-        "max_length": "block_size",
-        "activation": "activation",
-    },
-    names=NameTable(
-        rows=_rows,
-        prefixes=("transformer.",),
-        roots=_HEADS.roots,
-        buffers=(r"h\.\d+\.attn\.(masked_)?bias",),
+    places=_PLACES,
+    names=name_table(
+        HEADS, *layer_names(), *ENDS, prefixes=("transformer.",), buffers=(r"h\.\d+\.attn\.(masked_)?bias",)
     ),
     document="model_args.json",
     part="model_args",

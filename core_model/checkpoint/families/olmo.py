@@ -9,18 +9,14 @@ from core_model.checkpoint.families.fields import Positive
 from core_model.checkpoint.families.llama_like import (
     ATTENTION,
     GATED,
+    PLACES,
     LlamaLikeKeys,
-    attention,
-    family,
-    feed_forward,
-    name_table,
-    pre_norm,
-    shared_keys,
-    stack,
+    llama_family,
+    llama_keys,
+    llama_names,
+    llama_plan,
 )
 from core_model.config import ModelConfig, NormSpec, StackConfig
-
-_NORM = NormSpec(eps=1e-5, weight=False, bias=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,22 +28,23 @@ class OlmoKeys(LlamaLikeKeys):
 
 
 def _read(keys: OlmoKeys) -> StackConfig:
-    attends = attention(keys, qkv_bias=keys.attention_bias, output_bias=keys.attention_bias, clip=keys.clip_qkv)
-    return stack(keys, [pre_norm(attends, feed_forward(keys), _NORM)] * keys.num_hidden_layers, _NORM)
+    plan = llama_plan(keys, PLACES, norm=NormSpec(weight=False, bias=False))
+    attention = plan.attention(bias=keys.attention_bias, clip=keys.clip_qkv)
+    return plan.stack([plan.layer(attention=attention)] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> OlmoKeys:
     attends = config.output_stack.layers[0].attention
-    return OlmoKeys(**shared_keys(config), attention_bias=attends.output_bias, clip_qkv=attends.clip)
+    return OlmoKeys(**llama_keys(config, PLACES), attention_bias=attends.output_bias, clip_qkv=attends.clip)
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="olmo",
     label="OLMo",
     architectures=architectures("Olmo", "sequence_classes"),
     keys=OlmoKeys,
-    read=_read,
-    write=_write,
-    eps=None,
-    names=name_table(*ATTENTION, *GATED),
+    places=PLACES,
+    names=llama_names(*ATTENTION, *GATED),
 )

@@ -11,14 +11,12 @@ from core_model.checkpoint.families.llama_like import (
     BRANCH_NORMS,
     GATED,
     RmsKeys,
-    attention,
-    family,
-    feed_forward,
-    name_table,
-    rms_keys,
-    stack,
+    llama_family,
+    llama_keys,
+    llama_names,
+    rms_plan,
 )
-from core_model.config import LayerSpec, ModelConfig, QueryKeyNorm, ResidualSpec, StackConfig
+from core_model.config import ModelConfig, QueryKeyNorm, StackConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,28 +28,25 @@ class Olmo2Keys(RmsKeys):
 
 
 def _read(keys: Olmo2Keys) -> StackConfig:
-    bias, residual = keys.attention_bias, ResidualSpec(after=keys.norm)
-    layer = LayerSpec(
-        attention=attention(
-            keys, qkv_bias=bias, output_bias=bias, query_key_norm=QueryKeyNorm(norm=keys.norm, over="width")
-        ),
-        attention_residual=residual,
-        feed_forward=feed_forward(keys),
-        feed_forward_residual=residual,
+    plan = rms_plan(keys)
+    norm = QueryKeyNorm(norm=plan.norm, over="width")
+    layer = plan.layer(
+        attention=plan.attention(bias=keys.attention_bias, query_key_norm=norm),
+        residual=plan.residual(before=None, after=plan.norm),
     )
-    return stack(keys, [layer] * keys.num_hidden_layers, keys.norm)
+    return plan.stack([layer] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> Olmo2Keys:
-    return Olmo2Keys(**rms_keys(config), attention_bias=config.output_stack.layers[0].attention.output_bias)
+    return Olmo2Keys(**llama_keys(config), attention_bias=config.output_stack.layers[0].attention.output_bias)
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="olmo2",
     label="OLMo 2",
     architectures=architectures("Olmo2", "sequence_classes"),
     keys=Olmo2Keys,
-    read=_read,
-    write=_write,
-    names=name_table(*ATTENTION, *GATED, *BRANCH_NORMS),
+    names=llama_names(*ATTENTION, *GATED, *BRANCH_NORMS),
 )

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import DecoderHeads, architectures
+from core_model.checkpoint.families.decoders import DecoderHeads, architectures, layer_rows
 from core_model.checkpoint.families.fields import Positive, Rate
 from core_model.checkpoint.families.llama_like import (
+    PLACES,
     LlamaLikeKeys,
-    attention,
-    family,
-    feed_forward,
-    final_eps,
-    layer_rows,
-    name_table,
-    rotary,
-    shared_keys,
-    stack,
+    llama_family,
+    llama_keys,
+    llama_names,
+    llama_plan,
 )
-from core_model.config import LayerSpec, ModelConfig, NormSpec, QueryKeyNorm, ResidualSpec, StackConfig
+from core_model.checkpoint.families.plan import side_by_side
+from core_model.config import ModelConfig, QueryKeyNorm, StackConfig
 
 _HEADS = DecoderHeads(table="embed_tokens.weight", token_classes="score", bias=True)
 _SHARE = 0.5
+_PLACES = {
+    **PLACES,
+    "eps": "layer_norm_eps",
+    "embedding_dropout": "embd_pdrop",
+    "residual_dropout": "resid_pdrop",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,36 +39,19 @@ class PhiKeys(LlamaLikeKeys):
 
 
 def _read(keys: PhiKeys) -> StackConfig:
-    norm = NormSpec(eps=keys.layer_norm_eps)
-    layer = LayerSpec(
-        attention=attention(
-            keys,
-            qkv_bias=True,
-            output_bias=True,
-            position=rotary(keys, share=_SHARE),
-            query_key_norm=QueryKeyNorm(norm=norm, over="head") if keys.qk_layernorm else None,
-        ),
-        attention_residual=ResidualSpec(before=norm, dropout=keys.resid_pdrop),
-        feed_forward=feed_forward(keys, gated=False, bias=True),
-        feed_forward_residual=ResidualSpec(dropout=keys.resid_pdrop),
-        parallel=True,
-        shared_norm=True,
-    )
-    return stack(keys, [layer] * keys.num_hidden_layers, norm, dropout=keys.embd_pdrop)
+    plan = llama_plan(keys, _PLACES, gated=False, bias=True, share=_SHARE)
+    norm = QueryKeyNorm(norm=plan.norm, over="head") if keys.qk_layernorm else None
+    layer = plan.layer(attention=plan.attention(query_key_norm=norm))
+    return plan.stack([side_by_side(layer)] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> PhiKeys:
-    layer = config.output_stack.layers[0]
-    return PhiKeys(
-        **shared_keys(config),
-        layer_norm_eps=final_eps(config),
-        qk_layernorm=layer.attention.query_key_norm is not None,
-        resid_pdrop=layer.attention_residual.dropout,
-        embd_pdrop=config.output_stack.tokens.dropout,
-    )
+    norm = config.output_stack.layers[0].attention.query_key_norm
+    return PhiKeys(**llama_keys(config, _PLACES), qk_layernorm=norm is not None)
 
 
 _LAYER = layer_rows(
+    "layers.{i}",
     {
         "input_layernorm.*": "attention_residual.before.*",
         "self_attn.q_proj.*": "attention.query.*",
@@ -76,17 +62,17 @@ _LAYER = layer_rows(
         "self_attn.k_layernorm.*": "attention.key_norm.*",
         "mlp.fc1.*": "feed_forward.input.*",
         "mlp.fc2.*": "feed_forward.output.*",
-    }
+    },
 )
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="phi",
     label="Phi",
     architectures=architectures("Phi", "sequence_classes", "token_classes"),
     keys=PhiKeys,
-    read=_read,
-    write=_write,
-    names=name_table(*_LAYER, heads=_HEADS, final_norm="final_layernorm"),
+    names=llama_names(*_LAYER, heads=_HEADS, final_norm="final_layernorm"),
     heads=_HEADS,
-    eps="layer_norm_eps",
+    places=_PLACES,
 )

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from core_model.checkpoint.families.decoders import architectures
-from core_model.checkpoint.families.family import row
+from core_model.checkpoint.families.decoders import QUERY_KEY_VALUE, architectures, layer_rows
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.llama_like import (
     PRE_NORMS,
+    RMS_PLACES,
     RmsKeys,
-    attention,
-    family,
-    feed_forward,
-    layer_rows,
-    name_table,
-    rms_keys,
-    stack,
+    llama_family,
+    llama_keys,
+    llama_names,
+    rms_plan,
 )
-from core_model.config import LayerSpec, MaskSpec, ModelConfig, ResidualSpec, RotaryPositions, StackConfig
+from core_model.config import MaskSpec, ModelConfig, RotaryPositions, StackConfig
 
+_PLACES = {**RMS_PLACES, "embedding_dropout": "embd_pdrop", "residual_dropout": "resid_pdrop"}
 _OLD_NAMES = ("su", "yarn")
 """What the first releases called LongRoPE."""
 
@@ -44,43 +42,38 @@ def _with_longrope(keys: Phi3Keys) -> Phi3Keys:
 
 
 def _read(keys: Phi3Keys) -> StackConfig:
-    mask = MaskSpec(causal=True, window=keys.sliding_window)
-    residual = ResidualSpec(before=keys.norm, dropout=keys.resid_pdrop)
-    layer = LayerSpec(
-        attention=attention(_with_longrope(keys), mask=mask),
-        attention_residual=residual,
-        feed_forward=feed_forward(keys),
-        feed_forward_residual=residual,
-    )
-    return stack(keys, [layer] * keys.num_hidden_layers, keys.norm, dropout=keys.embd_pdrop)
+    plan = rms_plan(_with_longrope(keys), _PLACES)
+    attention = plan.attention(mask=MaskSpec(causal=True, window=keys.sliding_window))
+    return plan.stack([plan.layer(attention=attention)] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> Phi3Keys:
-    layer = config.output_stack.layers[0]
-    position = layer.attention.position
-    scaling = position.scaling if isinstance(position, RotaryPositions) else None
+    attention = config.output_stack.layers[0].attention
+    scaling = attention.position.scaling if isinstance(attention.position, RotaryPositions) else None
     return Phi3Keys(
-        **rms_keys(config),
+        **llama_keys(config, _PLACES),
         original_max_position_embeddings=scaling.original_length if scaling else 4096,
-        sliding_window=layer.attention.mask.window,
-        resid_pdrop=layer.attention_residual.dropout,
-        embd_pdrop=config.output_stack.tokens.dropout,
+        sliding_window=attention.mask.window,
     )
 
 
-_PARTS = "decoder.layers.{i}."
-_LAYER = (
-    row("layers.{i}.self_attn.qkv_proj.weight", *(f"{_PARTS}attention.{x}.weight" for x in ("query", "key", "value"))),
-    row("layers.{i}.mlp.gate_up_proj.weight", *(f"{_PARTS}feed_forward.{x}.weight" for x in ("gate", "input"))),
-    *layer_rows({"self_attn.o_proj.*": "attention.output.*", "mlp.down_proj.*": "feed_forward.output.*"}),
+_LAYER = layer_rows(
+    "layers.{i}",
+    {
+        "self_attn.qkv_proj.*": QUERY_KEY_VALUE,
+        "self_attn.o_proj.*": "attention.output.*",
+        "mlp.gate_up_proj.*": ("feed_forward.gate.*", "feed_forward.input.*"),
+        "mlp.down_proj.*": "feed_forward.output.*",
+    },
 )
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="phi3",
     label="Phi-3",
     architectures=architectures("Phi3", "sequence_classes", "token_classes"),
     keys=Phi3Keys,
-    read=_read,
-    write=_write,
-    names=name_table(*_LAYER, *PRE_NORMS),
+    places=_PLACES,
+    names=llama_names(*_LAYER, *PRE_NORMS),
 )

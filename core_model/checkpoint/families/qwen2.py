@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.fields import Count, CountOrNone
 from core_model.checkpoint.families.llama_like import (
     EVERY_TASK,
+    NAMES,
+    SPANS_APART,
     RmsKeys,
-    attention,
-    family,
-    feed_forward,
-    pre_norm,
-    rms_keys,
-    stack,
+    llama_family,
+    llama_keys,
+    rms_plan,
 )
 from core_model.checkpoint.families.windows import layer_windows, window_keys, windowed
 from core_model.config import ModelConfig, StackConfig
@@ -52,24 +51,25 @@ class Qwen2Keys(QwenKeys):
 def qwen_keys(config: ModelConfig) -> dict[str, Any]:
     """The `QwenKeys` of a config, by name."""
     windows = window_keys(config)
-    return {**rms_keys(config), **windows, "use_sliding_window": windows["sliding_window"] is not None}
+    return {**llama_keys(config), **windows, "use_sliding_window": windows["sliding_window"] is not None}
 
 
 def _read(keys: Qwen2Keys) -> StackConfig:
-    layer = pre_norm(attention(keys, qkv_bias=True), feed_forward(keys), keys.norm)
-    return stack(keys, windowed(layer, keys.upper_windows), keys.norm)
+    plan = rms_plan(keys)
+    layer = plan.layer(attention=plan.attention(bias=True, output_bias=False))
+    return plan.stack(windowed(layer, keys.upper_windows))
 
 
 def _write(config: ModelConfig) -> Qwen2Keys:
     return Qwen2Keys(**qwen_keys(config))
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="qwen2",
     label="Qwen2",
     architectures=architectures("Qwen2", *EVERY_TASK),
     keys=Qwen2Keys,
-    read=_read,
-    write=_write,
-    questions="transformer.",
+    names=replace(NAMES, written_prefixes=SPANS_APART),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core_model.checkpoint.families.decoders import architectures
+from core_model.checkpoint.families.decoders import architectures, layer_rows
 from core_model.checkpoint.families.experts import expert_table, mixture, read_experts
 from core_model.checkpoint.families.fields import Count, CountOrNone
 from core_model.checkpoint.families.llama_like import (
@@ -14,13 +14,11 @@ from core_model.checkpoint.families.llama_like import (
     EVERY_TASK,
     GATED,
     PRE_NORMS,
-    attention,
-    family,
-    feed_forward,
-    layer_rows,
-    pre_norm,
-    stack,
+    RMS_PLACES,
+    llama_family,
+    rms_plan,
 )
+from core_model.checkpoint.families.plan import Plan
 from core_model.checkpoint.families.qwen2 import QwenKeys, qwen_keys
 from core_model.checkpoint.families.windows import layer_windows, windowed
 from core_model.config import LayerSpec, ModelConfig, StackConfig
@@ -54,10 +52,12 @@ class Qwen2MoeKeys(QwenMoeKeys):
     qkv_bias: bool = True
 
 
-def with_experts(keys: QwenMoeKeys, layers: Iterable[LayerSpec], *, d_shared: int = 0) -> tuple[LayerSpec, ...]:
+def with_experts(
+    keys: QwenMoeKeys, plan: Plan, layers: Iterable[LayerSpec], *, d_shared: int = 0
+) -> tuple[LayerSpec, ...]:
     """The layers, those that have experts with them."""
     experts = read_experts(keys, "num_experts", renormalize=keys.norm_topk_prob, d_shared=d_shared)
-    routed = feed_forward(keys, d_hidden=keys.moe_intermediate_size, experts=experts)
+    routed = plan.feed_forward(d_hidden=keys.moe_intermediate_size, experts=experts)
     return tuple(
         replace(layer, feed_forward=routed) if keys.has_experts(i) else layer for i, layer in enumerate(layers)
     )
@@ -80,13 +80,13 @@ def moe_keys(config: ModelConfig) -> dict[str, Any]:
 
 
 def _read(keys: Qwen2MoeKeys) -> StackConfig:
-    layer = pre_norm(attention(keys, qkv_bias=keys.qkv_bias), feed_forward(keys), keys.norm)
+    plan = rms_plan(keys)
+    layer = plan.layer(attention=plan.attention(bias=keys.qkv_bias, output_bias=False))
     is_windowed = keys.use_sliding_window
     windows = layer_windows(
         keys, keys.layer_types, keys.window, lambda i: is_windowed and i % 2 == 0 and i < keys.max_window_layers
     )
-    layers = with_experts(keys, windowed(layer, windows), d_shared=keys.shared_expert_intermediate_size)
-    return stack(keys, layers, keys.norm)
+    return plan.stack(with_experts(keys, plan, windowed(layer, windows), d_shared=keys.shared_expert_intermediate_size))
 
 
 def _write(config: ModelConfig) -> Qwen2MoeKeys:
@@ -99,13 +99,15 @@ def _write(config: ModelConfig) -> Qwen2MoeKeys:
 
 
 _SHARED = layer_rows(
+    "layers.{i}.mlp",
     {
-        "mlp.shared_expert.gate_proj.*": "feed_forward.shared.gate.*",
-        "mlp.shared_expert.up_proj.*": "feed_forward.shared.input.*",
-        "mlp.shared_expert.down_proj.*": "feed_forward.shared.output.*",
-        "mlp.shared_expert_gate.weight": "feed_forward.shared_gate.weight",
-    }
+        "shared_expert.gate_proj.*": "feed_forward.shared.gate.*",
+        "shared_expert.up_proj.*": "feed_forward.shared.input.*",
+        "shared_expert.down_proj.*": "feed_forward.shared.output.*",
+        "shared_expert_gate.weight": "feed_forward.shared_gate.weight",
+    },
 )
+MOE_PLACES = {**RMS_PLACES, "d_hidden": "moe_intermediate_size"}
 NAMES = expert_table(
     *ATTENTION,
     *GATED,
@@ -115,13 +117,13 @@ NAMES = expert_table(
     maps={"gate": "gate_proj", "input": "up_proj", "output": "down_proj"},
 )
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="qwen2_moe",
     label="Qwen2-MoE",
     architectures=architectures("Qwen2Moe", *EVERY_TASK),
     keys=Qwen2MoeKeys,
-    read=_read,
-    write=_write,
     names=NAMES,
-    places={"d_hidden": "moe_intermediate_size"},
+    places=MOE_PLACES,
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.fields import Count
-from core_model.checkpoint.families.llama_like import EVERY_TASK, family, feed_forward, pre_norm, stack
-from core_model.checkpoint.families.qwen2_moe import NAMES, QwenMoeKeys, moe_keys, with_experts
-from core_model.checkpoint.families.qwen3 import normed_attention
-from core_model.config import MaskSpec, ModelConfig, StackConfig
+from core_model.checkpoint.families.llama_like import EVERY_TASK, SPANS_APART, llama_family, rms_plan
+from core_model.checkpoint.families.qwen2_moe import MOE_PLACES, NAMES, QwenMoeKeys, moe_keys, with_experts
+from core_model.config import MaskSpec, ModelConfig, QueryKeyNorm, StackConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,24 +23,27 @@ class Qwen3MoeKeys(QwenMoeKeys):
 
 
 def _read(keys: Qwen3MoeKeys) -> StackConfig:
-    mask = MaskSpec(causal=True, window=keys.window)  # of every layer, whatever layer_types says
-    layer = pre_norm(normed_attention(keys, bias=keys.attention_bias, mask=mask), feed_forward(keys), keys.norm)
-    return stack(keys, with_experts(keys, [layer] * keys.num_hidden_layers), keys.norm)
+    plan = rms_plan(keys)
+    attention = plan.attention(
+        bias=keys.attention_bias,
+        query_key_norm=QueryKeyNorm(norm=plan.norm, over="head"),
+        mask=MaskSpec(causal=True, window=keys.window),  # of every layer, whatever layer_types says
+    )
+    return plan.stack(with_experts(keys, plan, [plan.layer(attention=attention)] * plan.n_layers))
 
 
 def _write(config: ModelConfig) -> Qwen3MoeKeys:
     return Qwen3MoeKeys(**moe_keys(config), attention_bias=config.output_stack.layers[0].attention.output_bias)
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="qwen3_moe",
     label="Qwen3-MoE",
     architectures=architectures("Qwen3Moe", *EVERY_TASK),
     keys=Qwen3MoeKeys,
-    read=_read,
-    write=_write,
-    names=NAMES,
-    questions="transformer.",
-    places={"d_hidden": "moe_intermediate_size"},
+    names=replace(NAMES, written_prefixes=SPANS_APART),
+    places=MOE_PLACES,
     aliases={"num_local_experts": "num_experts"},
 )

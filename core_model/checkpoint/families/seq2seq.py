@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core_model.checkpoint.families.conversion import WRAPPED
-from core_model.checkpoint.families.decoders import equal_heads
+from core_model.checkpoint.families.decoders import layer_rows
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import (
     Count,
@@ -20,6 +20,7 @@ from core_model.checkpoint.families.fields import (
     activation_name,
     class_names,
     classes,
+    equal_heads,
     special_tokens,
 )
 from core_model.config import (
@@ -257,26 +258,32 @@ def _table_rows(config: ModelConfig) -> tuple[Row, ...]:
     )
 
 
+def layer_names(norm: str) -> Mapping[str, str]:
+    """fairseq's names within a layer, whose norms are `before` the sublayers or of the `total`."""
+    return {
+        "self_attn.q_proj.*": "attention.query.*",
+        "self_attn.k_proj.*": "attention.key.*",
+        "self_attn.v_proj.*": "attention.value.*",
+        "self_attn.out_proj.*": "attention.output.*",
+        "self_attn_layer_norm.*": f"attention_residual.{norm}.*",
+        "encoder_attn.q_proj.*": "cross_attention.query.*",
+        "encoder_attn.k_proj.*": "cross_attention.key.*",
+        "encoder_attn.v_proj.*": "cross_attention.value.*",
+        "encoder_attn.out_proj.*": "cross_attention.output.*",
+        "encoder_attn_layer_norm.*": f"cross_residual.{norm}.*",
+        "fc1.*": "feed_forward.input.*",
+        "fc2.*": "feed_forward.output.*",
+        "final_layer_norm.*": f"feed_forward_residual.{norm}.*",
+    }
+
+
 def stack_rows(stack: str, norm: str) -> tuple[Row, ...]:
     """fairseq's names of a stack, whose norms are `before` the sublayers or of the `total`."""
-    theirs, ours = f"{stack}.layers.{{i}}", f"{stack}.layers.{{i}}"
-    attentions = (
-        ("self_attn", "attention", "attention_residual"),
-        ("encoder_attn", "cross_attention", "cross_residual"),
-    )
-    parts = (("q", "query"), ("k", "key"), ("v", "value"), ("out", "output"))
+    layer = f"{stack}.layers.{{i}}"
     return (
         row(f"{stack}.embed_positions.weight", f"{stack}.position.weight"),
         row(f"{stack}.layernorm_embedding.*", f"{stack}.embedding.norm.*"),
-        *(
-            row(f"{theirs}.{their_attention}.{their_part}_proj.*", f"{ours}.{our_attention}.{our_part}.*")
-            for their_attention, our_attention, _ in attentions
-            for their_part, our_part in parts
-        ),
-        *(row(f"{theirs}.{name}_layer_norm.*", f"{ours}.{residual}.{norm}.*") for name, _, residual in attentions),
-        row(f"{theirs}.fc1.*", f"{ours}.feed_forward.input.*"),
-        row(f"{theirs}.fc2.*", f"{ours}.feed_forward.output.*"),
-        row(f"{theirs}.final_layer_norm.*", f"{ours}.feed_forward_residual.{norm}.*"),
+        *layer_rows(layer, layer_names(norm), ours=layer),
         row(f"{stack}.layer_norm.*", f"{stack}.final_norm.*"),
     )
 

@@ -8,14 +8,12 @@ from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.fields import Count
 from core_model.checkpoint.families.llama_like import (
     EVERY_TASK,
+    NAMES,
+    SPANS_APART,
     RmsKeys,
-    attention,
-    family,
-    feed_forward,
-    pre_norm,
-    rms_keys,
-    rotary,
-    stack,
+    llama_family,
+    llama_keys,
+    rms_plan,
 )
 from core_model.checkpoint.families.windows import layer_windows, window_keys, windowed
 from core_model.config import LayerSpec, ModelConfig, StackConfig
@@ -49,10 +47,9 @@ def _turning(keys: SmolLm3Keys) -> list[bool]:
 
 
 def _read(keys: SmolLm3Keys) -> StackConfig:
-    attends = attention(
-        keys, qkv_bias=keys.attention_bias, output_bias=keys.attention_bias, position=rotary(keys, base=_BASE)
-    )
-    layer = pre_norm(attends, feed_forward(keys, bias=keys.mlp_bias), keys.norm)
+    plan = rms_plan(keys, base=_BASE)
+    attention, feed_forward = plan.attention(bias=keys.attention_bias), plan.feed_forward(bias=keys.mlp_bias)
+    layer = plan.layer(attention=attention, feed_forward=feed_forward)
     turning = _turning(keys)
     has_window = keys.use_sliding_window and keys.sliding_window is not None
     windows = layer_windows(keys, keys.layer_types, keys.sliding_window, lambda i: has_window and not turning[i])
@@ -60,7 +57,7 @@ def _read(keys: SmolLm3Keys) -> StackConfig:
         spec if turns else _without_positions(spec)
         for spec, turns in zip(windowed(layer, windows), turning, strict=True)
     ]
-    return stack(keys, layers, keys.norm)
+    return plan.stack(layers)
 
 
 def _without_positions(layer: LayerSpec) -> LayerSpec:
@@ -71,7 +68,7 @@ def _write(config: ModelConfig) -> SmolLm3Keys:
     layers = config.output_stack.layers
     windows = window_keys(config)
     return SmolLm3Keys(
-        **rms_keys(config),
+        **llama_keys(config),
         **windows,
         attention_bias=layers[0].attention.output_bias,
         mlp_bias=layers[0].feed_forward.bias,
@@ -80,13 +77,13 @@ def _write(config: ModelConfig) -> SmolLm3Keys:
     )
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="smollm3",
     label="SmolLM3",
     architectures=architectures("SmolLM3", *EVERY_TASK),
     keys=SmolLm3Keys,
-    read=_read,
-    write=_write,
-    questions="transformer.",
+    names=replace(NAMES, written_prefixes=SPANS_APART),
     tied_by_default=True,
 )

@@ -11,23 +11,22 @@ from core_model.checkpoint.families.family import Row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.llama_like import (
     GATED,
+    PLACES,
     PRE_NORMS,
     PROJECTIONS,
     LlamaLikeKeys,
-    attention,
-    family,
-    feed_forward,
-    final_eps,
-    name_table,
-    rotary,
-    shared_keys,
-    stack,
+    llama_family,
+    llama_keys,
+    llama_names,
+    llama_plan,
 )
+from core_model.checkpoint.families.plan import side_by_side
 from core_model.checkpoint.wording import shown
-from core_model.config import LayerSpec, ModelConfig, NormSpec, QueryKeyNorm, ResidualSpec, StackConfig
+from core_model.config import ModelConfig, NormSpec, QueryKeyNorm, StackConfig
 from core_model.errors import ConfigError
 
 _SHARE = 0.25
+_PLACES = {**PLACES, "eps": "layer_norm_eps"}
 _MAX_NORMS = 100_000
 """Norms of single heads, in all layers together."""
 
@@ -57,29 +56,18 @@ class StableLmKeys(LlamaLikeKeys):
 
 
 def _read(keys: StableLmKeys) -> StackConfig:
-    keys = replace(keys, head_dim=None)
-    norm, is_parallel = NormSpec(eps=keys.layer_norm_eps), keys.use_parallel_residual
-    layer = LayerSpec(
-        attention=attention(
-            keys,
-            qkv_bias=keys.use_qkv_bias,
-            position=rotary(keys, share=_SHARE),
-            query_key_norm=keys.query_key_norm,
-        ),
-        attention_residual=ResidualSpec(before=norm),
-        feed_forward=feed_forward(keys),
-        feed_forward_residual=ResidualSpec(before=None if is_parallel else norm, dropout=keys.hidden_dropout),
-        parallel=is_parallel,
-        shared_norm=is_parallel,
+    plan = llama_plan(replace(keys, head_dim=None), _PLACES, share=_SHARE)
+    layer = plan.layer(
+        attention=plan.attention(bias=keys.use_qkv_bias, output_bias=False, query_key_norm=keys.query_key_norm),
+        feed_forward_residual=plan.residual(dropout=keys.hidden_dropout),
     )
-    return stack(keys, [layer] * keys.num_hidden_layers, norm)
+    return plan.stack([side_by_side(layer) if keys.use_parallel_residual else layer] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> StableLmKeys:
     layer = config.output_stack.layers[0]
     return StableLmKeys(
-        **{**shared_keys(config), "head_dim": None},
-        layer_norm_eps=final_eps(config),
+        **{**llama_keys(config, _PLACES), "head_dim": None},
         use_qkv_bias=layer.attention.query_bias,
         qk_layernorm=layer.attention.query_key_norm is not None,
         use_parallel_residual=layer.parallel,
@@ -100,13 +88,13 @@ def _head_norms(config: ModelConfig) -> Iterator[Row]:
         )
 
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="stablelm",
     label="StableLM",
     architectures=architectures("StableLm", "sequence_classes", "token_classes"),
     keys=StableLmKeys,
-    read=_read,
-    write=_write,
-    names=name_table(*PROJECTIONS, *GATED, *PRE_NORMS, of_config=_head_norms),
-    eps="layer_norm_eps",
+    names=llama_names(*PROJECTIONS, *GATED, *PRE_NORMS, of_config=_head_norms),
+    places=_PLACES,
 )

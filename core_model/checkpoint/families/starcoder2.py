@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import architectures
+from core_model.checkpoint.families.decoders import architectures, layer_rows
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.llama_like import (
     ATTENTION,
+    PLACES,
     PRE_NORMS,
     LlamaLikeKeys,
-    attention,
-    family,
-    feed_forward,
-    final_eps,
-    layer_rows,
-    name_table,
-    shared_keys,
-    stack,
+    llama_family,
+    llama_keys,
+    llama_names,
+    llama_plan,
 )
-from core_model.config import LayerSpec, MaskSpec, ModelConfig, NormSpec, ResidualSpec, StackConfig
+from core_model.config import MaskSpec, ModelConfig, StackConfig
+
+_PLACES = {
+    **PLACES,
+    "eps": "norm_epsilon",
+    "embedding_dropout": "embedding_dropout",
+    "residual_dropout": "residual_dropout",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,40 +40,28 @@ class Starcoder2Keys(LlamaLikeKeys):
 
 
 def _read(keys: Starcoder2Keys) -> StackConfig:
-    norm = NormSpec(eps=keys.norm_epsilon)
-    residual = ResidualSpec(before=norm, dropout=keys.residual_dropout)
-    mask = MaskSpec(causal=True, window=keys.sliding_window)
-    layer = LayerSpec(
-        attention=attention(keys, qkv_bias=keys.use_bias, output_bias=keys.use_bias, mask=mask),
-        attention_residual=residual,
-        feed_forward=feed_forward(keys, gated=False, bias=keys.use_bias),
-        feed_forward_residual=residual,
-    )
-    return stack(keys, [layer] * keys.num_hidden_layers, norm, dropout=keys.embedding_dropout)
+    plan = llama_plan(keys, _PLACES, gated=False, bias=keys.use_bias)
+    attention = plan.attention(mask=MaskSpec(causal=True, window=keys.sliding_window))
+    return plan.stack([plan.layer(attention=attention)] * plan.n_layers)
 
 
 def _write(config: ModelConfig) -> Starcoder2Keys:
-    layer = config.output_stack.layers[0]
+    attention = config.output_stack.layers[0].attention
     return Starcoder2Keys(
-        **shared_keys(config),
-        norm_epsilon=final_eps(config),
-        use_bias=layer.attention.output_bias,
-        sliding_window=layer.attention.mask.window,
-        residual_dropout=layer.attention_residual.dropout,
-        embedding_dropout=config.output_stack.tokens.dropout,
+        **llama_keys(config, _PLACES), use_bias=attention.output_bias, sliding_window=attention.mask.window
     )
 
 
-_PLAIN = layer_rows({"mlp.c_fc.*": "feed_forward.input.*", "mlp.c_proj.*": "feed_forward.output.*"})
+_PLAIN = layer_rows("layers.{i}.mlp", {"c_fc.*": "feed_forward.input.*", "c_proj.*": "feed_forward.output.*"})
 
-FAMILY = family(
+FAMILY = llama_family(
+    _read,
+    _write,
     key="starcoder2",
     label="StarCoder 2",
     architectures=architectures("Starcoder2", "sequence_classes", "token_classes"),
     keys=Starcoder2Keys,
-    read=_read,
-    write=_write,
-    names=name_table(*ATTENTION, *_PLAIN, *PRE_NORMS),
-    eps="norm_epsilon",
+    names=llama_names(*ATTENTION, *_PLAIN, *PRE_NORMS),
+    places=_PLACES,
     tied_by_default=True,
 )

@@ -336,10 +336,7 @@ def _family(
         names=NameTable(
             rows=_rows,
             prefixes=("transformer.",),
-            written_prefixes={
-                f"{class_name}ForConditionalGeneration": "",
-                f"{class_name}ForQuestionAnswering": "",
-            },
+            written_prefixes={"language_model": "", "answer_span": ""},
             roots=("lm_head.", "classification_head.", "classifier.", "qa_outputs."),
             buffers=(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",),
             unused=(r"lm_head\..*", r"classification_head\..*", r"classifier\..*", r"qa_outputs\..*"),

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import SAME, WRAPPED, Averaged, Rows
-from core_model.checkpoint.families.decoders import equal_heads
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Positive, activation
+from core_model.checkpoint.families.fields import Count, Positive, activation, equal_heads
 from core_model.config import (
     FeedForwardSpec,
     HeadSpec,

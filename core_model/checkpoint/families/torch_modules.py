@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from core_model.checkpoint.families.decoders import equal_heads
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Positive, activation
+from core_model.checkpoint.families.fields import Count, Positive, activation, equal_heads
 from core_model.config import (
     AttentionSpec,
     FeedForwardSpec,

@@ -6,9 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core_model.checkpoint.families.decoders import equal_heads
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Rate, TokenId, activation, activation_name, special_tokens
+from core_model.checkpoint.families.fields import (
+    Count,
+    Rate,
+    TokenId,
+    activation,
+    activation_name,
+    equal_heads,
+    special_tokens,
+)
 from core_model.checkpoint.families.seq2seq import ALIASES, stack_rows
 from core_model.config import (
     AttentionSpec,

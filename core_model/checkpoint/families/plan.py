@@ -1,0 +1,174 @@
+"""A decoder in our words, whatever its config.json calls things: read by a family's `places`, and written by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core_model.checkpoint.families.fields import activation, activation_name, class_names, equal_heads
+from core_model.config import (
+    Activation,
+    AttentionSpec,
+    FeedForwardSpec,
+    LayerSpec,
+    MaskSpec,
+    ModelConfig,
+    NormSpec,
+    RelativePositions,
+    ResidualSpec,
+    StackConfig,
+    TokenEmbedding,
+)
+from core_model.errors import ConfigError
+
+CAUSAL = MaskSpec(causal=True)
+_DROPOUTS = ("embedding_dropout", "attention_dropout", "residual_dropout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a decoder has everywhere, and its parts made of that: a family says where one of them differs.
+
+    `norm` stands before attention, before the feed-forward and at the end. `bias` is whether linear maps have one. The
+    `changes` that its methods take are fields of what they make.
+    """
+
+    vocab_size: int
+    d_model: int
+    n_layers: int
+    n_heads: int
+    n_key_heads: int
+    head_size: int
+    d_hidden: int
+    activation: Activation
+    norm: NormSpec
+    position: RelativePositions | None = None
+    bias: bool = True
+    gated: bool = False
+    embedding_dropout: float = 0.0
+    attention_dropout: float = 0.0
+    residual_dropout: float = 0.0
+
+    def embedding(self, **changes: Any) -> TokenEmbedding:
+        """The token vectors."""
+        settings = {"d_embedding": self.d_model, "dropout": self.embedding_dropout, **changes}
+        return TokenEmbedding(vocab_size=self.vocab_size, **settings)
+
+    def attention(self, *, bias: bool | None = None, output_bias: bool | None = None, **changes: Any) -> AttentionSpec:
+        """Causal attention; its maps have a `bias` as all do unless said, and so has the last of them."""
+        bias = self.bias if bias is None else bias
+        settings = {
+            "n_key_heads": self.n_key_heads,
+            "head_size": self.head_size,
+            "scale": self.head_size**-0.5,
+            "mask": CAUSAL,
+            "position": self.position,
+            "query_bias": bias,
+            "key_bias": bias,
+            "value_bias": bias,
+            "output_bias": bias if output_bias is None else output_bias,
+            "dropout": self.attention_dropout,
+            **changes,
+        }
+        return AttentionSpec(n_heads=self.n_heads, **settings)
+
+    def feed_forward(self, **changes: Any) -> FeedForwardSpec:
+        """The feed-forward."""
+        settings = {
+            "d_hidden": self.d_hidden,
+            "activation": self.activation,
+            "gated": self.gated,
+            "bias": self.bias,
+            **changes,
+        }
+        return FeedForwardSpec(**settings)
+
+    def residual(self, **changes: Any) -> ResidualSpec:
+        """How attention and feed-forward each join the residual stream."""
+        return ResidualSpec(**{"before": self.norm, "dropout": self.residual_dropout, **changes})
+
+    def layer(self, *, residual: ResidualSpec | None = None, **changes: Any) -> LayerSpec:
+        """A layer; `residual` is that of both its parts."""
+        residual = residual or self.residual()
+        settings = {
+            "attention": self.attention(),
+            "attention_residual": residual,
+            "feed_forward": self.feed_forward(),
+            "feed_forward_residual": residual,
+            **changes,
+        }
+        return LayerSpec(**settings)
+
+    def stack(self, layers: Iterable[LayerSpec], **changes: Any) -> StackConfig:
+        """The decoder of these layers."""
+        settings = {"embedding": self.embedding(), "final_norm": self.norm, **changes}
+        return StackConfig(d_model=self.d_model, layers=tuple(layers), **settings)
+
+
+def side_by_side(layer: LayerSpec) -> LayerSpec:
+    """The layer with its feed-forward beside the attention, both behind the norm of the attention (GPT-J)."""
+    second = replace(layer.feed_forward_residual, before=None)
+    return replace(layer, feed_forward_residual=second, parallel=True, shared_norm=True)
+
+
+def read_plan(keys: object, places: Mapping[str, str], **changes: Any) -> Plan:
+    """The plan of a config whose keys are called as `places` says; `changes` are fields that it does not, or not so.
+
+    ConfigError when heads cannot share the width equally, or key heads cannot serve as many query heads each.
+    """
+
+    def stated(fact: str, usual: Any = None) -> Any:
+        return getattr(keys, places[fact]) if fact in places else usual
+
+    n_heads, d_model = stated("n_heads"), stated("d_model")
+    settings = {
+        "vocab_size": stated("vocab_size"),
+        "d_model": d_model,
+        "n_layers": stated("n_layers"),
+        "n_heads": n_heads,
+        "n_key_heads": stated("n_key_heads") or n_heads,
+        "head_size": stated("head_size") or equal_heads(keys, places["d_model"], places["n_heads"]),
+        "d_hidden": stated("d_hidden") or 4 * d_model,
+        "norm": NormSpec(eps=stated("eps", NormSpec().eps)),
+        **({"activation": activation(places["activation"], stated("activation"))} if "activation" in places else {}),
+        **{fact: stated(fact) or 0.0 for fact in _DROPOUTS},
+        **changes,
+    }
+    if n_heads % settings["n_key_heads"]:
+        raise ConfigError(
+            f"{places['n_key_heads']} is {settings['n_key_heads']} in config.json: it must divide "
+            f"{places['n_heads']}, {n_heads}"
+        )
+    return Plan(**settings)
+
+
+def write_keys(config: ModelConfig, places: Mapping[str, str]) -> dict[str, Any]:
+    """The keys of a config, by name: those of `DecoderKeys` and of `places`, of the first layer where layers differ."""
+    stack, head = config.output_stack, config.head
+    layer = stack.layers[0]
+    residual = layer.attention_residual
+    norm = stack.final_norm or residual.before or residual.total or NormSpec()
+    facts = {
+        "vocab_size": stack.tokens.vocab_size,
+        "d_model": stack.d_model,
+        "n_layers": stack.n_layers,
+        "n_heads": layer.attention.n_heads,
+        "n_key_heads": layer.attention.n_key_heads,
+        "head_size": layer.attention.head_size,
+        "d_hidden": layer.feed_forward.d_hidden,
+        "activation": activation_name(layer.feed_forward.activation),
+        "eps": norm.eps,
+        "max_length": stack.max_length or 2048,  # relative positions have no last one
+        "embedding_dropout": stack.tokens.dropout,
+        "attention_dropout": layer.attention.dropout,
+        "residual_dropout": residual.dropout,
+    }
+    return {
+        **{key: facts[fact] for fact, key in places.items()},
+        "tie_word_embeddings": bool(head and head.tied),
+        "id2label": class_names(head),
+        "bos_token_id": config.special.begin,
+        "eos_token_id": config.special.end,
+        "pad_token_id": config.special.padding,
+    }
