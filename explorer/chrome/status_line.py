@@ -6,9 +6,6 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from explorer.state.app_state import AppState
-from explorer.state.errands import ErrandQuery
-from explorer.state.queries import AnyQuery, OpenQuery, TokensQuery, TraceQuery
-from explorer.state.tensor_queries import SpectrumQuery, TensorPartQuery, TensorQuery
 from explorer.theme.fonts import caption_font
 from explorer.theme.icons import icon
 from explorer.theme.metrics import SPACE_3
@@ -63,9 +60,9 @@ class StatusLine(QWidget):
             self._is_running = False
             return
         if not self._is_running:
-            self._progress.start(_words(running.query))
+            self._progress.start(running.query.doing)
             self._is_running = True
-        self._progress.set_progress(running.fraction, _words(running.query))
+        self._progress.set_progress(running.fraction, running.query.doing)
 
     @Slot()
     def _on_progress_cancel_requested(self) -> None:
@@ -74,18 +71,3 @@ class StatusLine(QWidget):
     @Slot()
     def _on_messages_clicked(self) -> None:
         self.command_requested.emit("panel_messages")
-
-
-def _words(query: AnyQuery) -> str:
-    match query:
-        case OpenQuery():
-            return "opening"
-        case TokensQuery():
-            return "reading the text"
-        case TraceQuery():
-            return "running the model"
-        case TensorQuery() | TensorPartQuery() | SpectrumQuery():
-            return "reading a tensor"
-        case ErrandQuery():
-            return query.doing
-    return "drawing"

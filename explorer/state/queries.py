@@ -28,12 +28,13 @@ EXACT_LIMIT = 1024
 class Query(Generic[R]):
     """A question to the engine, and the type of its answer.
 
-    `lane` names the thread that answers, where lower `rank` goes first; `failed` is what to say when it cannot, and
-    `remedy` the key of a command that may help then.
+    `lane` names the thread that answers, where lower `rank` goes first; `doing` is what the status line says meanwhile,
+    `failed` what to say when it cannot, and `remedy` the key of a command that may help then.
     """
 
     lane: ClassVar[LaneName] = "interactive"
     rank: ClassVar[int] = 1
+    doing: ClassVar[str] = "drawing"
     failed: ClassVar[str] = "This picture cannot be computed"
     remedy: ClassVar[str] = ""
 
@@ -51,6 +52,7 @@ class Query(Generic[R]):
 class OpenQuery(Query[OpenedModel]):
     """What is this checkpoint?"""
 
+    doing: ClassVar[str] = "opening"
     lane: ClassVar[LaneName] = "io"
     failed: ClassVar[str] = "The checkpoint cannot be opened"
     remedy: ClassVar[str] = "open_folder"
@@ -95,6 +97,8 @@ class InputQuery(Query[R]):
 class TokensQuery(InputQuery[Tokens]):
     """Which tokens does this input have in this model?"""
 
+    doing: ClassVar[str] = "reading the input"
+
     @property
     def failure(self) -> str:
         return f"The {self.given} cannot be read"
@@ -103,6 +107,8 @@ class TokensQuery(InputQuery[Tokens]):
 @dataclass(frozen=True, kw_only=True)
 class TraceQuery(InputQuery[TraceFacts]):
     """Run the model over the input and keep what every other answer is computed from."""
+
+    doing: ClassVar[str] = "running the model"
 
     @property
     def failure(self) -> str:

@@ -27,6 +27,7 @@ class TensorListQuery(Query[TensorList]):
 class TensorQuery(Query[TensorAnswer]):
     """What is in this tensor?"""
 
+    doing: ClassVar[str] = "reading a tensor"
     lane: ClassVar[LaneName] = "io"
     failed: ClassVar[str] = "This tensor cannot be read"
     remedy: ClassVar[str] = "reopen"
@@ -39,6 +40,7 @@ class TensorQuery(Query[TensorAnswer]):
 class TensorPartQuery(Query[TensorView]):
     """A part of this tensor's picture, closer."""
 
+    doing: ClassVar[str] = "reading a tensor"
     lane: ClassVar[LaneName] = "io"
     failed: ClassVar[str] = "This tensor cannot be read"
     remedy: ClassVar[str] = "reopen"
@@ -54,6 +56,7 @@ class TensorPartQuery(Query[TensorView]):
 class SpectrumQuery(Query[SpectrumAnswer]):
     """What are the singular values of this tensor?"""
 
+    doing: ClassVar[str] = "reading a tensor"
     lane: ClassVar[LaneName] = "io"
     rank: ClassVar[int] = 2
     failed: ClassVar[str] = "There are no singular values to show"
