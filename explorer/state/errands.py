@@ -15,7 +15,7 @@ from explorer.state.queries import LaneName, Query, R
 
 @dataclass(frozen=True, kw_only=True)
 class ErrandQuery(Query[R]):
-    """A question of a command. `doing` is what the status line says meanwhile."""
+    """A question of a command."""
 
     lane: ClassVar[LaneName] = "errands"
     doing: ClassVar[str] = "working"
