@@ -13,8 +13,8 @@ import torch
 
 from core_model.cancel import CancelToken
 from core_model.errors import ConfigError, TraceError
-from core_model.nn.attention import HeadInputs
 from core_model.nn.cache import KeyValueCache
+from core_model.nn.scores import HeadInputs
 from core_model.nn.tap import Tap
 from core_model.nn.transformer import Transformer
 from core_model.trace.inputs import Inputs

@@ -5,40 +5,120 @@ Shape letters: B batch, N queries, M keys, H heads, K key heads, D head size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
 
+from core_model.cancel import Progress
 from core_model.config import MaskSpec
 from core_model.nn import masks
 from core_model.nn.scores import HeadInputs, bias_block, grouped, normalize, scores, take_keys, visible_block
 
 _BLOCK_SCORES = 1 << 23
 """Scores a block of rows may hold at once where the fused kernel cannot do all the work: 32 MiB in float32."""
+_PIECE_PRODUCTS = 1 << 34
+"""Multiply-adds of scores between two moments at which long work can be stopped: a good half second on two cores."""
 
 
 def attend(
-    heads: HeadInputs, v_BKMD: torch.Tensor, *, dropout: float = 0.0, want_logsumexp: bool = False
+    heads: HeadInputs,
+    v_BKMD: torch.Tensor,
+    *,
+    dropout: float = 0.0,
+    want_logsumexp: bool = False,
+    between: Progress | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Weighted values [B, H, N, D] and, where asked and where the kernel has it, each row's log-sum-exp [B, H, N].
 
     Memory is linear in length: the fused kernel where it can express the scores, else blocks of rows over the keys
-    they see.
+    they see. `between` is called with the share done between pieces of long work on a CPU, and may raise to stop it.
     """
-    spec = heads.spec
-    squarely_causal = spec.mask == MaskSpec(causal=True) and heads.n_queries == heads.n_keys and not heads.query_start
-    simple_mask = squarely_causal or masks.hides_nothing(spec.mask)
-    if _is_fusible(heads) and not heads.is_biased and simple_mask and heads.key_mask_BM is None:
-        mask = _KernelMask(causal=squarely_causal)
+    if _is_one_call(heads):
+        is_long = _n_products(heads) > _PIECE_PRODUCTS and v_BKMD.device.type == "cpu"
+        if is_long and between is not None and not dropout and not torch.is_grad_enabled():
+            return _attend_in_pieces(heads, v_BKMD, between)
+        mask = _KernelMask(causal=heads.spec.mask.causal)
         return _fused(heads.q_BHND, heads.k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)
-    blocks = [_attend_rows(heads, v_BKMD, rows, dropout, want_logsumexp) for rows in _row_blocks(heads)]
-    if len(blocks) == 1:
-        return blocks[0]
-    outputs, logsumexps = zip(*blocks, strict=True)
+    blocks = []
+    for rows in _row_blocks(heads):
+        blocks.append(_attend_rows(heads, v_BKMD, rows, dropout, want_logsumexp))
+        if between is not None:
+            between(rows.stop / heads.n_queries)
+    return blocks[0] if len(blocks) == 1 else _joined(blocks, axis=2)
+
+
+def _joined(
+    parts: Sequence[tuple[torch.Tensor, torch.Tensor | None]], axis: int
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Outputs one behind the other, and log-sum-exps where all have them."""
+    outputs, logsumexps = zip(*parts, strict=True)
     has_logsumexp = all(part is not None for part in logsumexps)
-    return torch.cat(outputs, dim=2), torch.cat(logsumexps, dim=2) if has_logsumexp else None
+    return torch.cat(outputs, dim=axis), torch.cat(logsumexps, dim=axis) if has_logsumexp else None
+
+
+def _is_one_call(heads: HeadInputs) -> bool:
+    """Whether one call of the fused kernel does it all: no mask to make, nothing to add."""
+    mask = heads.spec.mask
+    squarely_causal = mask == MaskSpec(causal=True) and heads.n_queries == heads.n_keys and not heads.query_start
+    is_plain = _is_fusible(heads) and not heads.is_biased and heads.key_mask_BM is None
+    return is_plain and (squarely_causal or masks.hides_nothing(mask))
+
+
+def _n_products(heads: HeadInputs) -> int:
+    """Multiply-adds of all scores, seen or not."""
+    return heads.q_BHND.numel() * heads.n_keys
+
+
+def _attend_in_pieces(
+    heads: HeadInputs, v_BKMD: torch.Tensor, between: Progress
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """What one call of the kernel gives, head by head, a head too long for one piece in blocks of rows.
+
+    The same bits, but for those where the causal triangle of a head was cut.
+    """
+    n_heads, n_queries = heads.q_BHND.shape[1], heads.n_queries
+    parts = []
+    for head in range(n_heads):
+        own, key_head = heads.head(head), head * v_BKMD.shape[1] // n_heads
+        v_B1MD = v_BKMD[:, key_head : key_head + 1]
+        blocks = []
+        for rows in _piece_rows(own):
+            blocks.append(_attend_piece(own, v_B1MD, rows))
+            between((head + rows.stop / n_queries) / n_heads)
+        parts.append(_joined(blocks, axis=2))
+    return _joined(parts, axis=1)
+
+
+def _piece_rows(head: HeadInputs) -> Iterator[slice]:
+    """All rows of a head if they are one piece, else blocks of them as long as the kernel's own (256) or a multiple."""
+    n, n_rows = head.n_queries, _PIECE_PRODUCTS * head.n_queries // _n_products(head)
+    n_rows = n if n_rows >= n else max(256, n_rows // 256 * 256)
+    return (slice(start, min(start + n_rows, n)) for start in range(0, n, n_rows))
+
+
+def _attend_piece(head: HeadInputs, v_B1MD: torch.Tensor, rows: slice) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Some rows of one head. Causal ones see all keys before the block, and a triangle of their own.
+
+    The parts, each a softmax of its own, add up by their shares of the row's sum of exponentials.
+    """
+    q_B1ND, k_B1MD, scale = head.q_BHND[:, :, rows], head.k_BKMD, head.spec.scale
+    if not head.spec.mask.causal:
+        return _fused(q_B1ND, k_B1MD, v_B1MD, _KernelMask(), scale, 0.0, True)
+    own_B1ND, own_B1N = _fused(
+        q_B1ND, k_B1MD[:, :, rows], v_B1MD[:, :, rows], _KernelMask(causal=True), scale, 0.0, True
+    )
+    if not rows.start:
+        return own_B1ND, own_B1N
+    before = slice(0, rows.start)
+    before_B1ND, before_B1N = _fused(
+        q_B1ND, k_B1MD[:, :, before], v_B1MD[:, :, before], _KernelMask(), scale, 0.0, True
+    )
+    assert own_B1N is not None and before_B1N is not None
+    logsumexp_B1N = torch.logaddexp(own_B1N, before_B1N)
+    own_share, before_share = ((part_B1N - logsumexp_B1N).exp()[..., None] for part_B1N in (own_B1N, before_B1N))
+    return (own_B1ND * own_share + before_B1ND * before_share).to(own_B1ND.dtype), logsumexp_B1N
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,14 +140,15 @@ def _row_blocks(heads: HeadInputs) -> Iterator[slice]:
     With a window a block is hardly longer than it: each row would see fewer and fewer of the block's keys.
     """
     n_batch, n_heads = heads.q_BHND.shape[:2]
-    n_matrices = n_batch if _is_fusible(heads) and not heads.is_biased else n_batch * n_heads
+    shares_mask = _is_fusible(heads) and not heads.is_biased
+    n_matrices, n_least = (n_batch, 64) if shares_mask else (n_batch * n_heads, 16)
     window = heads.spec.mask.window
     n_most = heads.n_queries if window is None else max(window, 256)
     start = 0
     while start < heads.n_queries:
         first, last = heads.query_start + start, heads.query_start + min(start + n_most, heads.n_queries) - 1
         n_seen = sum(stop - begin for begin, stop in masks.key_spans(heads.spec.mask, first, last, heads.n_keys))
-        n_rows = min(n_most, max(64, _BLOCK_SCORES // (n_seen * n_matrices)))
+        n_rows = min(n_most, max(n_least, _BLOCK_SCORES // (n_seen * n_matrices)))
         yield slice(start, min(start + n_rows, heads.n_queries))
         start += n_rows
 

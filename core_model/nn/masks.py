@@ -12,19 +12,20 @@ import torch
 from core_model.config import MaskSpec
 
 
+def sees(mask: MaskSpec, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """Whether queries at these positions may see keys at those; the two broadcast. This is the one definition."""
+    distance = query - key
+    allowed = distance >= 0 if mask.causal else torch.ones_like(distance, dtype=torch.bool)
+    seen = allowed
+    if mask.window is not None:
+        near = distance < mask.window if mask.causal else distance.abs() <= mask.window
+        seen = allowed & (near | (query < mask.n_global) | (key < mask.n_global))
+    return seen | (key < mask.n_prefix) if mask.n_prefix else seen
+
+
 def visible(mask: MaskSpec, query_N: torch.Tensor, key_M: torch.Tensor) -> torch.Tensor:
     """True [N, M] where the query at position query_N[i] may see the key at position key_M[j]."""
-    i_N1, j_1M = query_N[:, None], key_M[None, :]
-    distance_NM = i_N1 - j_1M
-    allowed_NM = distance_NM >= 0 if mask.causal else torch.ones_like(distance_NM, dtype=torch.bool)
-    seen_NM = allowed_NM
-    if mask.window is not None:
-        near_NM = distance_NM < mask.window if mask.causal else distance_NM.abs() <= mask.window
-        is_global_NM = (i_N1 < mask.n_global) | (j_1M < mask.n_global)
-        seen_NM = allowed_NM & (near_NM | is_global_NM)
-    if mask.n_prefix:
-        seen_NM = seen_NM | (j_1M < mask.n_prefix)
-    return seen_NM
+    return sees(mask, query_N[:, None], key_M[None, :])
 
 
 def hides_nothing(mask: MaskSpec) -> bool:

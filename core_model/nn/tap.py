@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
 
-    from core_model.nn.attention import HeadInputs
+    from core_model.nn.scores import HeadInputs
 
 
 class Tap:
@@ -20,9 +21,12 @@ class Tap:
         """Called with every activation [B, ...]; what is returned goes on in its place."""
         return x
 
+    def attending(self, share: float) -> None:
+        """Called between the pieces of a long attention with the share of it that is done; may raise to stop."""
+
     def attention(self, site: str, layer: int, heads: HeadInputs) -> None:
         """Called once an attention with what its scores are computed from."""
 
-    def pattern_edits(self, site: str, layer: int, heads: HeadInputs) -> dict[int, torch.Tensor]:
-        """Attention matrices [B, N, M] to use instead of the computed ones, by head."""
+    def replaced_heads(self, site: str, layer: int, heads: HeadInputs) -> Mapping[int, HeadInputs]:
+        """Heads whose attention is to be another than the computed one, by number: inputs of that head alone."""
         return {}

@@ -1,7 +1,7 @@
 """Changes to a forward pass, as frozen records: what would the model do without this head?
 
 An edit that changes nothing (a scale of 1, a patch with the same values) leaves every bit as it was.
-Shape letters: B batch, H heads, N queries, M keys, D head size.
+Shape letters: B batch, H heads, N queries, D head size.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from typing import Literal
 
 import torch
 
+from core_model.config import AttentionSpec
 from core_model.errors import TraceError
-from core_model.nn.attention import HeadInputs, visible_block
-from core_model.sites import layer_site
+from core_model.nn import masks
+from core_model.nn.scores import HeadInputs
+from core_model.sites import attention_activation
 
 
 class Edit:
-    """An edit changes activations, attention matrices or neither."""
+    """An edit changes activations, the attention of heads, or neither."""
 
     def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
         """The activation [B, ...] to go on with in place of x."""
         return x
 
-    def patterns(self, site: str, layer: int, heads: HeadInputs) -> dict[int, torch.Tensor]:
-        """Attention matrices [B, N, M] to use in place of the computed ones, by head."""
+    def replaced_heads(self, site: str, layer: int, heads: HeadInputs) -> dict[int, HeadInputs]:
+        """Inputs of single heads to compute attention from in place of the model's own, by head."""
         return {}
 
 
@@ -47,8 +49,7 @@ class _HeadOutputEdit(_HeadEdit):
     """An edit of what a head hands on."""
 
     def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
-        stack, kind = self.site.split(".")
-        if site != layer_site(stack, self.layer, "cross_head_output" if kind == "cross" else "head_output"):
+        if site != attention_activation(self.site, self.layer, "head_output"):
             return x
         self.check_head(x.shape[1])
         edited_BHND = x.clone()
@@ -84,24 +85,39 @@ class ScaleHead(_HeadOutputEdit):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacePattern(_HeadEdit):
-    """Give a head another attention matrix: uniform over what it may see, the previous token, or the token itself."""
+    """Give a head another attention matrix: uniform over what it may see, the previous token, or the token itself.
+
+    A token with no previous one that it may see looks at itself. What was put in is what the trace shows: scores of 0
+    for uniform, and of one key alone for the others, under the mask of the model.
+    """
 
     pattern: Literal["uniform", "previous_token", "identity"]
 
-    def patterns(self, site: str, layer: int, heads: HeadInputs) -> dict[int, torch.Tensor]:
+    def replaced_heads(self, site: str, layer: int, heads: HeadInputs) -> dict[int, HeadInputs]:
         if (site, layer) != (self.site, self.layer):
             return {}
         self.check_head(heads.q_BHND.shape[1])
-        n, m = heads.n_queries, heads.n_keys
-        device = heads.q_BHND.device
-        if self.pattern == "uniform":
-            seen_BNM = visible_block(heads, slice(0, n), torch.arange(m, device=device))[:, 0].float()
-            pattern_BNM = seen_BNM / seen_BNM.sum(-1, keepdim=True).clamp(min=1)
-        else:
-            back = 1 if self.pattern == "previous_token" else 0
-            key_N = (torch.arange(n, device=device) + heads.query_start - back).clamp(0, m - 1)
-            pattern_BNM = torch.nn.functional.one_hot(key_N, m).float()[None]
-        return {self.head: pattern_BNM.expand(heads.q_BHND.shape[0], n, m)}
+        size = heads.spec.head_size
+        flat = AttentionSpec(n_heads=1, n_key_heads=1, head_size=size, scale=1.0, mask=heads.spec.mask)
+        zero_B11D = heads.q_BHND.new_zeros(()).expand(heads.q_BHND.shape[0], 1, 1, size)
+        own = HeadInputs(
+            spec=flat,
+            q_BHND=zero_B11D.expand(-1, -1, heads.n_queries, -1),
+            k_BKMD=zero_B11D.expand(-1, -1, heads.n_keys, -1),
+            query_start=heads.query_start,
+            key_mask_BM=heads.key_mask_BM,
+            chosen_key_N=None if self.pattern == "uniform" else self._chosen_keys(heads),
+        )
+        return {self.head: own}
+
+    def _chosen_keys(self, heads: HeadInputs) -> torch.Tensor:
+        """The key [N] each query looks at."""
+        query_N = torch.arange(heads.n_queries, device=heads.q_BHND.device) + heads.query_start
+        own_N = query_N.clamp(max=heads.n_keys - 1)
+        if self.pattern == "identity":
+            return own_N
+        before_N = (query_N - 1).clamp(0, heads.n_keys - 1)
+        return before_N.where(masks.sees(heads.spec.mask, query_N, before_N), own_N)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ import torch
 
 from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
-from core_model.nn.attention import HeadInputs
+from core_model.nn.scores import HeadInputs
 from core_model.nn.tap import Tap
 from core_model.trace.edits import Edit
 
@@ -46,20 +46,27 @@ class CollectingTap(Tap):
             self.activations[site] = x
         return x
 
+    def attending(self, share: float) -> None:
+        """Heed cancel and tell progress within a long attention."""
+        if self._cancel is not None:
+            self._cancel.check()
+        if self._progress is not None:
+            self._progress((len(self.heads) + share) / self._n_attentions)
+
     def attention(self, site: str, layer: int, heads: HeadInputs) -> None:
         """Keep queries, keys and row log-sum-exps of this attention."""
         self.heads[site, layer] = heads
         if self._progress is not None:
             self._progress(len(self.heads) / self._n_attentions)
 
-    def pattern_edits(self, site: str, layer: int, heads: HeadInputs) -> dict[int, torch.Tensor]:
-        """The replaced attention matrices of this attention."""
-        patterns: dict[int, torch.Tensor] = {}
+    def replaced_heads(self, site: str, layer: int, heads: HeadInputs) -> dict[int, HeadInputs]:
+        """What the edits of this attention put in the place of its heads."""
+        replaced: dict[int, HeadInputs] = {}
         for edit in self._edits:
-            replaced = edit.patterns(site, layer, heads)
-            self._note_use(edit, bool(replaced))
-            patterns |= replaced
-        return patterns
+            by_this = edit.replaced_heads(site, layer, heads)
+            self._note_use(edit, bool(by_this))
+            replaced |= by_this
+        return replaced
 
     def check_edits_used(self) -> None:
         """Raise TraceError when an edit names something this model has not, once the pass is over."""

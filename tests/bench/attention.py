@@ -15,7 +15,8 @@ import torch
 from core_model.cancel import CancelToken
 from core_model.config import AttentionSpec, MaskSpec, multi_head
 from core_model.errors import Cancelled
-from core_model.nn.attention import HeadInputs, attend
+from core_model.nn.attend import attend
+from core_model.nn.scores import HeadInputs
 from core_model.trace import Inputs, Trace, run_trace
 from core_model.trace.scores import HeadScores
 from core_model.trace.views import pool

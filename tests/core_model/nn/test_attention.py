@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from torch import nn
 
 from core_model.config import AlibiPositions, AttentionSpec, MaskSpec, multi_head
-from core_model.nn.attention import Attention, HeadInputs, attend, normalize, scores
+from core_model.nn.attend import attend
+from core_model.nn.attention import Attention
+from core_model.nn.scores import HeadInputs, normalize, scores
 from core_model.trace.tap import CollectingTap
 from tests.core_model.attention_cases import AttentionCase, attention_cases, fill
 from tests.core_model.dense import dense_attention

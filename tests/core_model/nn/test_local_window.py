@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from core_model.config import AlibiPositions, AttentionSpec, MaskSpec, multi_head
-from core_model.nn.attention import Attention, HeadInputs, attend
+from core_model.nn.attend import attend
+from core_model.nn.attention import Attention
+from core_model.nn.scores import HeadInputs
 from tests.core_model.attention_cases import AttentionCase
 from tests.core_model.counting import Watch
 

@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from core_model.config import MaskSpec, multi_head
+from core_model.analysis.head_statistics import head_statistics
+from core_model.config import AlibiPositions, MaskSpec, NormSpec, QueryKeyNorm, multi_head
 from core_model.errors import TraceError
 from core_model.nn.tap import Tap
 from core_model.trace import Inputs, Trace, run_trace
 from core_model.trace.edits import AblateHead, Edit, PatchSite, ReplacePattern, ScaleHead
 from tests.core_model import models
-from tests.core_model.models import CAUSAL, D_MODEL, N_HEADS, logits_of
+from tests.core_model.counting import Watch
+from tests.core_model.dense import visible_matrix
+from tests.core_model.models import CAUSAL, D_MODEL, N_HEADS, VOCAB, logits_of
 
 HEAD_SIZE = D_MODEL // N_HEADS
 INPUTS = Inputs(ids=[3, 14, 15, 9, 26, 5, 3], decoder_ids=[1, 2, 7, 18, 28])
@@ -169,3 +172,114 @@ def test_edits_apply_in_the_order_they_are_given(model):
 def test_an_edit_of_what_the_model_has_not_is_refused_by_name(model, edit, message):
     with pytest.raises(TraceError, match=message):
         traced(model, edit)
+
+
+# What is shown of a replaced pattern is what the model used
+
+
+PATTERNS = ["uniform", "previous_token", "identity"]
+ATTENTIONS = {
+    "plain": {"mask": CAUSAL},
+    "grouped, window": {"mask": MaskSpec(causal=True, window=5, n_global=2), "n_key_heads": 2},
+    "prefix": {"mask": MaskSpec(causal=True, n_prefix=4)},
+    "symmetric window": {"mask": MaskSpec(window=3)},
+    "self only": {"mask": MaskSpec(causal=True, window=1)},
+    "sinks, soft cap": {"mask": CAUSAL, "sinks": True, "soft_cap": 3.0},
+    "relu": {"mask": CAUSAL, "normalizer": "relu"},
+    "alibi": {"mask": CAUSAL, "position": AlibiPositions()},
+    "normed, full": {"mask": MaskSpec(), "query_key_norm": QueryKeyNorm(norm=NormSpec(kind="rms"))},
+}
+
+
+def put_in(pattern: str, visible_NM: np.ndarray) -> np.ndarray:
+    """The matrix that the pattern's docstring describes."""
+    n = len(visible_NM)
+    if pattern == "uniform":
+        return visible_NM / visible_NM.sum(-1, keepdims=True)
+    key_N = np.arange(n)
+    if pattern == "previous_token":
+        before_N = np.maximum(key_N - 1, 0)
+        key_N = np.where(visible_NM[key_N, before_N], before_N, key_N)
+    return np.eye(n)[key_N]
+
+
+@pytest.mark.parametrize("kind", ATTENTIONS)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_every_view_of_a_replaced_head_shows_the_matrix_that_was_put_in(kind, pattern):
+    n, site = 41, "decoder.self"
+    model = models.make(models.decoder_only(multi_head(D_MODEL, N_HEADS, **ATTENTIONS[kind])))
+    ids = Inputs(ids=np.random.default_rng(0).integers(0, VOCAB, n))
+    edit = ReplacePattern(site=site, layer=0, head=2, pattern=pattern)
+    trace, plain = run_trace(model, ids, keep=["decoder.0.*"], edits=[edit]), run_trace(model, ids)
+    visible_NM = visible_matrix(ATTENTIONS[kind]["mask"], range(n), range(n)).numpy()
+    matrix = put_in(pattern, visible_NM)
+
+    np.testing.assert_allclose(trace.attention(site, 0, 2), matrix, atol=1e-6)
+    values_ND = trace.activation("decoder.0.value")[2 if "n_key_heads" not in ATTENTIONS[kind] else 1]
+    np.testing.assert_allclose(trace.activation("decoder.0.head_output")[2], matrix @ values_ND, atol=1e-5)
+
+    tile = trace.view(site, 0, 2, rows=(9, 30), cols=(3, 29))
+    np.testing.assert_allclose(tile.values, matrix[9:30, 3:29], atol=1e-6)
+    assert np.array_equal(tile.masked, ~visible_NM[9:30, 3:29])
+    cells = matrix[:40, :40].reshape(8, 5, 10, 4)
+    largest = trace.view(site, 0, 2, rows=(0, 40), cols=(0, 40), size=(8, 10))
+    np.testing.assert_allclose(largest.values, cells.max((1, 3)), atol=1e-6)
+    mean = trace.view(site, 0, 2, rows=(0, 40), cols=(0, 40), size=(8, 10), reduce="mean")
+    np.testing.assert_allclose(mean.values, cells.mean((1, 3)), atol=1e-6)
+    sample = trace.view(site, 0, 2, size=(7, 7), reduce="sample")
+    np.testing.assert_allclose(sample.values, matrix[::6, ::6], atol=1e-6)
+    np.testing.assert_allclose(np.nan_to_num(trace.thumbnails(site, n)[0, 2]), matrix, atol=1e-6)
+    np.testing.assert_allclose(trace.row(site, 0, 2, 17), matrix[17], atol=1e-6)
+    cell = trace.cell(site, 0, 2, 17, 16)
+    assert (cell.weight, cell.score) == (pytest.approx(matrix[17, 16], abs=1e-6), None)
+
+    others = trace.thumbnails(site, n)[0, [0, 1, 3]]
+    assert np.array_equal(others, plain.thumbnails(site, n)[0, [0, 1, 3]], equal_nan=True)
+    assert np.array_equal(trace.attention(site, 0, 1), plain.attention(site, 0, 1))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_statistics_are_of_the_matrix_that_was_put_in(pattern):
+    n = 23
+    model = models.make(models.decoder_only())
+    edit = ReplacePattern(site="decoder.self", layer=1, head=3, pattern=pattern)
+    statistics = head_statistics(run_trace(model, Inputs(ids=[5] * n), edits=[edit]), "decoder.self")
+    matrix = put_in(pattern, np.tril(np.ones((n, n), dtype=bool)))
+    assert statistics.diagonal[1, 3] == pytest.approx(np.diag(matrix).mean(), abs=1e-6)
+    assert statistics.previous_token[1, 3] == pytest.approx(np.diag(matrix, -1).mean(), abs=1e-6)
+    assert statistics.first_token[1, 3] == pytest.approx(matrix[:, 0].mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_replaced_pattern_of_cross_attention_is_shown_as_it_was_used(model, pattern):
+    trace = traced(model, ReplacePattern(site="decoder.cross", layer=1, head=0, pattern=pattern))
+    expected = {
+        "uniform": np.full((5, 7), 1 / 7),
+        "previous_token": np.eye(7)[[0, 0, 1, 2, 3]],
+        "identity": np.eye(7)[:5],
+    }[pattern]
+    np.testing.assert_allclose(trace.attention("decoder.cross", 1, 0), expected, atol=1e-6)
+    values_MD = trace.activation("decoder.1.cross_value")[0]
+    np.testing.assert_allclose(trace.activation("decoder.1.cross_head_output")[0], expected @ values_MD, atol=1e-5)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_is_replaced_without_holding_a_matrix(pattern):
+    n = 6000
+    model = models.make(models.decoder_only(n_layers=1))
+    ids = Inputs(ids=np.random.default_rng(0).integers(0, VOCAB, n))
+    with Watch() as watch:
+        trace = run_trace(model, ids, edits=[ReplacePattern(site="decoder.self", layer=0, head=1, pattern=pattern)])
+        view = trace.view("decoder.self", 0, 1, size=(500, 500))
+    assert watch.largest < n * n / 4
+    expected = {"uniform": 1 / np.arange(1, n + 1, 12), "previous_token": np.ones(500), "identity": np.ones(500)}[
+        pattern
+    ]
+    np.testing.assert_allclose(np.diagonal(view.values), expected, rtol=1e-4)
+
+
+def test_bytes_of_a_trace_count_the_keys_that_were_chosen():
+    model, n = models.make(models.decoder_only()), 50
+    edit = ReplacePattern(site="decoder.self", layer=0, head=1, pattern="identity")
+    plain, edited = (run_trace(model, Inputs(ids=[1] * n), edits=edits) for edits in ([], [edit]))
+    assert 8 * n <= edited.n_bytes - plain.n_bytes <= 8 * n + 64

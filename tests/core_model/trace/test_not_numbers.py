@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from core_model.config import MaskSpec, multi_head
-from core_model.nn.attention import HeadInputs, attend
+from core_model.nn.attend import attend
+from core_model.nn.scores import HeadInputs
 from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
 from core_model.trace.scores import HeadScores

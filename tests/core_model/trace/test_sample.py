@@ -11,8 +11,8 @@ import torch
 from core_model.cancel import CancelToken
 from core_model.config import AlibiPositions, AttentionSpec, MaskSpec, multi_head
 from core_model.errors import Cancelled
-from core_model.nn.attention import HeadInputs
 from core_model.nn.positions import alibi_slopes
+from core_model.nn.scores import HeadInputs
 from core_model.trace.scores import HeadScores
 from core_model.trace.views import pool, row_peaks
 

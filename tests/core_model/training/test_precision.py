@@ -7,7 +7,8 @@ from torch import nn
 
 from core_model.config import multi_head
 from core_model.errors import ConfigError
-from core_model.nn.attention import HeadInputs, attend
+from core_model.nn.attend import attend
+from core_model.nn.scores import HeadInputs
 from core_model.training.precision import MixedPrecision, NotFiniteError, precisions
 
 CPU = torch.device("cpu")
