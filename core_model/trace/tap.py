@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import torch
@@ -32,12 +33,14 @@ class CollectingTap(Tap):
         self.activations: dict[str, torch.Tensor] = {}
         self._keep, self._edits = tuple(keep), tuple(edits)
         self._unused = list(edits)
+        self._told: list[str] = []
         self._cancel, self._progress, self._n_attentions = cancel, progress, n_attentions
 
     def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
         """Apply the edits of this site, then keep the result when it was asked for."""
         if self._cancel is not None:
             self._cancel.check()
+        self._told.append(site)
         for edit in self._edits:
             edited = edit.activation(site, x)
             self._note_use(edit, edited is not x)
@@ -68,10 +71,17 @@ class CollectingTap(Tap):
             replaced |= by_this
         return replaced
 
-    def check_edits_used(self) -> None:
-        """Raise TraceError when an edit names something this model has not, once the pass is over."""
+    def check_all_used(self) -> None:
+        """Raise TraceError when an edit or `keep` names something this pass has not, once it is over."""
         if self._unused:
             raise TraceError(f"{self._unused[0]} changed nothing: this model has no such attention or activation")
+        for pattern in self._keep:
+            if not any(fnmatchcase(site, pattern) for site in self._told):
+                nearest = ", ".join(get_close_matches(pattern, self._told, cutoff=0.0))
+                raise TraceError(
+                    f"keep names {pattern!r}, and this model has no such activation for this input: "
+                    f"the nearest are {nearest}"
+                )
 
     def _note_use(self, edit: Edit, is_used: bool) -> None:
         if is_used:

@@ -41,7 +41,8 @@ def run_trace(
     """Run a model on one example in eval mode, off the UI thread. Memory is linear in length.
 
     `keep` names activations to remember, with shell wildcards (`decoder.*.residual_after`). Raises TraceError when
-    the inputs or the edits do not fit the model or the trace does not fit into memory, Cancelled when asked to stop.
+    the inputs, the edits or `keep` do not fit the model or the trace does not fit into memory, Cancelled when asked to
+    stop.
     """
     given = checked_tensors(model, inputs)
     _check_memory(model, given.n_tokens(model.config), keep)
@@ -57,7 +58,7 @@ def run_trace(
             logits_BNV = model.similarity(vectors, tap=tap) if model.head is None else model.logits(hidden_BNC, tap=tap)
     finally:
         model.train(was_training)
-    tap.check_edits_used()
+    tap.check_all_used()
     logits = None if logits_BNV is None else _array(logits_BNV[0])
     notes = (*inputs.notes, *given.notes(model.config))
     return Trace(

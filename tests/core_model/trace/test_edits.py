@@ -108,7 +108,7 @@ def test_a_scaled_head_hands_on_its_output_times_the_factor(model):
 def test_a_uniform_pattern_is_the_mean_of_the_visible_values(mask):
     model = models.make(models.decoder_only(multi_head(D_MODEL, N_HEADS, mask=mask, n_key_heads=2)))
     edit = ReplacePattern(site="decoder.self", layer=0, head=3, pattern="uniform")
-    trace = run_trace(model, Inputs(ids=INPUTS.ids), keep=KEEP, edits=[edit])
+    trace = run_trace(model, Inputs(ids=INPUTS.ids), keep=["*.head_output", "*.value"], edits=[edit])
     values = trace.activation("decoder.0.value")[1]  # the key head that query heads 2 and 3 share
     visible = ~trace.view("decoder.self", 0, 3).masked
     expected = np.stack([values[row].mean(0) for row in visible])

@@ -201,6 +201,24 @@ def test_wildcards_keep_what_they_match_and_nothing_else():
     )
 
 
+@pytest.mark.parametrize(
+    ("keep", "message"),
+    [
+        (
+            "decoder.1.residual_afer",
+            r"keep names 'decoder.1.residual_afer', and this model has no such activation for this input: "
+            r"the nearest are decoder.1.residual_after, ",
+        ),
+        ("*.cross_head_output", r"keep names '\*.cross_head_output'.*decoder.[01].head_output"),
+        ("decoder.9.query", r"keep names 'decoder.9.query'.*decoder.[01].query"),
+        ("Logits", r"keep names 'Logits'.*the nearest are logits"),
+    ],
+)
+def test_a_name_of_nothing_to_keep_is_refused_with_the_nearest_there_are(keep, message):
+    with pytest.raises(TraceError, match=message):
+        run_trace(models.make(CONFIGS["decoder"]), Inputs(ids=IDS), keep=["*.residual_after", keep])
+
+
 def test_without_keep_the_error_says_that_nothing_is_kept():
     with pytest.raises(TraceError, match=r"logits was not kept in this trace \(kept: nothing\)"):
         run_trace(models.make(CONFIGS["decoder"]), Inputs(ids=IDS)).activation("logits")
