@@ -7,21 +7,23 @@ from typing import Any
 
 from core_model.checkpoint.wording import counted, shown
 
-_SIGNS = (
-    ".qweight",
-    ".qzeros",
-    ".g_idx",
-    ".absmax",
-    ".quant_map",
-    ".SCB",
-    ".weight_scale",
-    ".weight_scale_inv",
-    ".weight_format",
-    ".qscale_weight",
-    ".input_scale",
-    "_proj_blocks",
-    "_proj_scales",
-)
+_SIGNS = {
+    ".g_idx": "GPTQ",
+    ".qzeros": "GPTQ or AWQ",
+    ".qweight": "GPTQ or AWQ",
+    ".absmax": "bitsandbytes",
+    ".quant_map": "bitsandbytes",
+    ".SCB": "bitsandbytes",
+    ".weight_format": "bitsandbytes",
+    ".weight_packed": "compressed-tensors",
+    ".weight_scale": "fp8 or int8",
+    ".weight_scale_inv": "fp8",
+    ".input_scale": "fp8",
+    ".qscale_weight": "fp8",
+    "_proj_blocks": "mxfp4",
+    "_proj_scales": "mxfp4",
+}
+"""Ends of names that only quantised weights have, and the methods that write them, the most telling first."""
 
 
 def stated_method(document: Mapping[str, Any]) -> str | None:
@@ -34,12 +36,11 @@ def stated_method(document: Mapping[str, Any]) -> str | None:
 
 def quantised_weights(document: Mapping[str, Any], names: Collection[str]) -> str | None:
     """A sentence that says how these tensors are quantised; None for plain weights."""
-    signs = [name for name in names if name.endswith(_SIGNS)]
+    signs = [name for name in names if name.endswith(tuple(_SIGNS))]
     if not signs:
         return None
-    method = stated_method(document)
-    by_method = f" by {method}" if method else ""
+    by_sign = next(method for end, method in _SIGNS.items() if any(name.endswith(end) for name in signs))
     return (
-        f"the weights are quantised{by_method} ({counted(len(signs), 'tensor')} such as {shown(signs[0])}): "
-        "attention needs the floating-point weights, open the model they were made from"
+        f"the weights are quantised by {stated_method(document) or by_sign} ({counted(len(signs), 'tensor')} such as "
+        f"{shown(signs[0])}): attention needs the floating-point weights, open the model they were made from"
     )

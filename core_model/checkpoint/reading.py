@@ -24,6 +24,7 @@ from core_model.checkpoint.matching import Match, match
 from core_model.checkpoint.quantised import quantised_weights, stated_method
 from core_model.checkpoint.shards import TensorStore
 from core_model.checkpoint.stated import find_stated
+from core_model.checkpoint.unlisted import reason_by_names, reason_by_type
 from core_model.checkpoint.wording import counted, shown, some_of
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError, CoreError
@@ -196,6 +197,8 @@ def _known_family(
         family = family_of(reading.model_type, reading.architecture)
     if family is not None:
         return family
+    if known := reason_by_type(reading.model_type) or (not named and reason_by_names(store.entries)):
+        raise CheckpointError(f"{location.name} is {known}: only its tensors are shown", path=location.path)
     if document is None:
         reason = f"{location.name} has no config.json, and its tensor names are not those of a known family"
     elif class_name := _text(document, "_class_name"):

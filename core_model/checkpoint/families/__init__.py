@@ -140,6 +140,7 @@ FAMILIES: tuple[Family, ...] = (
     timm_vit.FAMILY,
     torch_modules.TRANSFORMER,
     torch_modules.ENCODER,
+    torch_modules.LAYER,
     torch_modules.ATTENTION,
 )
 

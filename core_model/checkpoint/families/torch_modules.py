@@ -1,8 +1,8 @@
-"""State dicts of PyTorch's own modules: Transformer, TransformerEncoder, MultiheadAttention.
+"""State dicts of PyTorch's own modules: Transformer, TransformerEncoder and its layer, MultiheadAttention.
 
-They hold no token table: their inputs are vectors. The number of heads, whether norms come first and the activation are
-in no tensor; the first is asked, the others are torch's defaults unless given. A module of one's own around one of them
-is looked into for it.
+They hold no token table: their inputs are vectors. The number of heads, whether norms come first, the activation and
+add_zero_attn are in no tensor; the first is asked, the others are torch's defaults unless given. A module of one's own
+around one of them is looked into for it.
 """
 
 from __future__ import annotations
@@ -119,34 +119,40 @@ def _attention_rows(theirs: str, ours: str) -> tuple[Row, ...]:
     )
 
 
-def _stack_rows(config: ModelConfig, theirs: str, name: str) -> tuple[Row, ...]:
+def _stack_rows(config: ModelConfig, theirs: str, name: str, their_layer: str = "layers.{i}.") -> tuple[Row, ...]:
     layer = config.stacks[name].layers[0]
     place = "before" if layer.attention_residual.before else "total"
     residuals = ["attention_residual", "cross_residual", "feed_forward_residual"]
     if layer.cross_attention is None:
         residuals.remove("cross_residual")
-    their_layer, our_layer = f"{theirs}layers.{{i}}", f"{name}.layers.{{i}}"
+    their_layer, our_layer = f"{theirs}{their_layer}", f"{name}.layers.{{i}}"
     return (
-        *_attention_rows(f"{their_layer}.self_attn.", f"{our_layer}.attention"),
-        *_attention_rows(f"{their_layer}.multihead_attn.", f"{our_layer}.cross_attention"),
-        row(f"{their_layer}.linear1.*", f"{our_layer}.feed_forward.input.*"),
-        row(f"{their_layer}.linear2.*", f"{our_layer}.feed_forward.output.*"),
+        *_attention_rows(f"{their_layer}self_attn.", f"{our_layer}.attention"),
+        *_attention_rows(f"{their_layer}multihead_attn.", f"{our_layer}.cross_attention"),
+        row(f"{their_layer}linear1.*", f"{our_layer}.feed_forward.input.*"),
+        row(f"{their_layer}linear2.*", f"{our_layer}.feed_forward.output.*"),
         *(
-            row(f"{their_layer}.norm{number}.*", f"{our_layer}.{residual}.{place}.*")
+            row(f"{their_layer}norm{number}.*", f"{our_layer}.{residual}.{place}.*")
             for number, residual in enumerate(residuals, start=1)
         ),
         row(f"{theirs}norm.*", f"{name}.final_norm.*"),
     )
 
 
+def _layer_sizes(first: str, weights: Weights) -> Mapping[str, object]:
+    """What the first layer tells; `first` begins its names."""
+    return {
+        "d_model": weights.size(f"{first}self_attn.in_proj_weight", 1),
+        "d_hidden": weights.size(f"{first}linear1.weight", 0),
+        "bias": f"{first}self_attn.in_proj_bias" in weights,
+    }
+
+
 def _sizes(prefix: str, weights: Weights) -> Mapping[str, object]:
     """What a stack of layers tells of itself."""
-    first = f"{prefix}layers.0"
     return {
-        "d_model": weights.size(f"{first}.self_attn.in_proj_weight", 1),
+        **_layer_sizes(f"{prefix}layers.0.", weights),
         "n_layers": weights.n_layers(f"{prefix}layers.{{i}}.self_attn.in_proj_weight") or None,
-        "d_hidden": weights.size(f"{first}.linear1.weight", 0),
-        "bias": f"{first}.self_attn.in_proj_bias" in weights,
         "final_norm": f"{prefix}norm.weight" in weights,
         "final_norm_bias": f"{prefix}norm.bias" in weights,
     }
@@ -201,6 +207,18 @@ ENCODER = Family(
     names=NameTable(rows=lambda config: _stack_rows(config, "", "encoder"), anchor=_FIRST),
     markers=(rf"(.*\.)?{_FIRST}",),
     fit=_has_no_decoder,
+)
+LAYER = replace(
+    ENCODER,
+    key="torch_encoder_layer",
+    label="torch.nn.TransformerEncoderLayer",
+    model_types=("torch.nn.TransformerEncoderLayer",),
+    sizes=lambda weights: {**_layer_sizes("", weights), "n_layers": 1},
+    names=NameTable(
+        rows=lambda config: _stack_rows(config, "", "encoder", their_layer=""), anchor=r"self_attn\.in_proj_weight"
+    ),
+    markers=(r"(.*\.)?self_attn\.in_proj_weight", r"(.*\.)?linear1\.weight"),
+    fit=_is_alone,
 )
 ATTENTION = Family(
     key="torch_attention",

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from core_model.checkpoint import open_checkpoint
-from core_model.errors import ConfigError, CoreError, TraceError
+from core_model.errors import ConfigError, TraceError
 from core_model.trace import Inputs, Trace, run_trace
 from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT
 
@@ -139,6 +139,21 @@ def test_a_whole_transformer_agrees_with_torch_given_a_causal_mask(
     assert_agrees(trace, *maps(module, source, target, tgt_mask=causal))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "assume"), [({}, {}), (ARGUMENTS, OTHERWISE), ({"bias": False}, {})], ids=["post", "pre", "no-bias"]
+)
+def test_a_lone_layer_of_an_encoder_is_one_with_its_feed_forward(
+    arguments: dict[str, Any], assume: dict[str, object], tmp_path: Path
+) -> None:
+    layer = seeded(nn.TransformerEncoderLayer(D_MODEL, N_HEADS, D_HIDDEN, batch_first=True, **arguments))
+    source = vectors(N_SOURCE, 1)
+    folder = saved(nn.ModuleDict({"block": layer}), tmp_path)
+    with open_checkpoint(folder, assume={"n_heads": N_HEADS, **assume}) as checkpoint:
+        assert checkpoint.info.family == "torch_encoder_layer" and checkpoint.info.unexpected == ()
+        model = checkpoint.load_model()
+    assert_agrees(run_trace(model, Inputs(embeddings=source.numpy())), *maps(layer, source))
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_lone_attention_gives_its_own_output(bias: bool, tmp_path: Path) -> None:
     module = seeded(nn.MultiheadAttention(D_MODEL, N_HEADS, bias=bias, batch_first=True))
@@ -163,22 +178,6 @@ def test_heads_that_do_not_divide_the_width_are_refused(tmp_path: Path) -> None:
         pytest.raises(ConfigError, match="n_heads is 4 and d_model is 30"),
     ):
         checkpoint.load_model()
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        nn.TransformerDecoder(nn.TransformerDecoderLayer(D_MODEL, N_HEADS, D_HIDDEN), 2),
-        nn.MultiheadAttention(D_MODEL, N_HEADS, add_bias_kv=True),
-        nn.ModuleList(nn.MultiheadAttention(D_MODEL, N_HEADS) for _ in range(2)),
-    ],
-    ids=["decoder-without-its-encoder", "learned-keys", "several-attentions"],
-)
-def test_what_would_be_computed_otherwise_is_not_taken_for_one_of_them(module: nn.Module, tmp_path: Path) -> None:
-    with open_checkpoint(saved(module, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
-        assert checkpoint.tensors
-        with pytest.raises(CoreError, match="not those of a known family"):
-            checkpoint.load_model()
 
 
 @pytest.mark.parametrize(
