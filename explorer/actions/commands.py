@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import get_args
 
 from explorer.actions.command import Command, MenuName
@@ -13,6 +14,7 @@ from explorer.actions.file_commands import (
     FROM_CACHE,
     SAVE_AS,
     cached_commands,
+    list_cache,
     recent_commands,
     sample_commands,
     save_as_commands,
@@ -34,14 +36,23 @@ COMMANDS: tuple[Command, ...] = (
     *HELP_COMMANDS,
 )
 
-CHANGING_COMMANDS: dict[tuple[str, str], Callable[[Desk], tuple[Command, ...]]] = {
-    ("File", "Open recent"): recent_commands,
-    ("File", FROM_CACHE): cached_commands,
-    ("File", "Samples"): sample_commands,
-    ("File", SAVE_AS): save_as_commands,
-    ("Model", "Site"): site_commands,
+
+@dataclass(frozen=True, kw_only=True)
+class ChangingRows:
+    """The rows of a submenu that depend on the state. `look` has what they tell looked up, before they are shown."""
+
+    rows: Callable[[Desk], tuple[Command, ...]]
+    look: Callable[[Desk], None] = field(default=lambda desk: None)
+
+
+CHANGING_COMMANDS: dict[tuple[str, str], ChangingRows] = {
+    ("File", "Open recent"): ChangingRows(rows=recent_commands),
+    ("File", FROM_CACHE): ChangingRows(rows=cached_commands, look=list_cache),
+    ("File", "Samples"): ChangingRows(rows=sample_commands),
+    ("File", SAVE_AS): ChangingRows(rows=save_as_commands),
+    ("Model", "Site"): ChangingRows(rows=site_commands),
 }
-"""Submenus whose rows depend on the moment, by (menu, submenu)."""
+"""By (menu, submenu)."""
 
 
 def command(key: str) -> Command:
@@ -50,8 +61,10 @@ def command(key: str) -> Command:
 
 
 def commands_now(desk: Desk) -> tuple[Command, ...]:
-    """Every command there is at this moment, for the palette."""
-    return (*COMMANDS, *(row for rows in CHANGING_COMMANDS.values() for row in rows(desk)))
+    """Every command there is at this moment, for the palette; what changes is looked up for the next time."""
+    for changing in CHANGING_COMMANDS.values():
+        changing.look(desk)
+    return (*COMMANDS, *(row for changing in CHANGING_COMMANDS.values() for row in changing.rows(desk)))
 
 
 _BY_KEY = {row.key: row for row in COMMANDS}

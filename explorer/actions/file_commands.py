@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication
 
-from core_model.checkpoint.hub_cache import CachedModel, cached_models
-from core_model.errors import CheckpointError
+from core_model.checkpoint.hub_cache import CachedModel
 from explorer.actions.command import Command
 from explorer.actions.desk import Desk
 from explorer.samples import Sample, bundled_samples
 from explorer.state.app_state import Notice
-from explorer.state.errands import ConvertPickleQuery, DownloadQuery, Errand, SaveAsFamilyQuery
+from explorer.state.errands import CacheQuery, ConvertPickleQuery, DownloadQuery, Errand, SaveAsFamilyQuery
 from explorer.state.given_file import SUFFIXES, FileKind
-from explorer.state.moves import Move, add_notice, give_file, open_source
+from explorer.state.moves import Move, add_notice, give_file, open_source, with_cache
 from explorer.state.queries import traced
 
 FROM_CACHE, SAVE_AS = "Open from cache", "Save as Hugging Face folder"
@@ -163,6 +163,19 @@ def download_errand(repository: str, revision: str) -> Errand[Path]:
     )
 
 
+_LISTING_CACHE = Command(
+    key="open_cached:listing",
+    title="Reading the cache…",
+    menu="File",
+    submenu=FROM_CACHE,
+    group="open",
+    tooltip="The models of the local Hugging Face cache are being listed.",
+    run=lambda desk: None,
+    is_enabled=lambda desk: False,
+)
+
+_NO_CACHE = replace(_LISTING_CACHE, key="open_cached:none", title="The cache cannot be read")
+
 _NO_FAMILY = Command(
     key="save_as:none",
     title="No family can express this model",
@@ -249,13 +262,19 @@ def save_as_commands(desk: Desk) -> tuple[Command, ...]:
     return tuple(_save_as(*family) for family in model.families) or (_NO_FAMILY,)
 
 
+def list_cache(desk: Desk) -> None:
+    """Have the local Hugging Face cache listed, beside everything else."""
+    desk.window.run_errand(Errand(query=CacheQuery(), learn=with_cache))
+
+
 def cached_commands(desk: Desk) -> tuple[Command, ...]:
-    """One row a model in the local Hugging Face cache; what cannot be opened says why."""
-    try:
-        return tuple(_open_cached(model) for model in cached_models())
-    except CheckpointError as error:
-        desk.store.settle(add_notice(Notice(severity="warning", text=str(error))))
-        return ()
+    """One row a model in the cache as it was last listed; what cannot be opened says why, as does the cache itself."""
+    listing = desk.state.cache
+    if listing is None:
+        return (_LISTING_CACHE,)
+    if listing.problem:
+        return (replace(_NO_CACHE, tooltip=f"{listing.problem}."),)
+    return tuple(_open_cached(model) for model in listing.models)
 
 
 def sample_commands(desk: Desk) -> tuple[Command, ...]:

@@ -44,27 +44,51 @@ class CommandAction(QAction):
 
 
 class ChangingMenu(QMenu):
-    """A submenu whose rows are made when it opens."""
+    """A submenu whose rows are made when it opens, and again when what they tell changes while it is open."""
 
     def __init__(self, menu: str, title: str, desk: Desk, parent: QWidget) -> None:
         super().__init__(QCoreApplication.translate("Command", title), parent)
-        self._rows = CHANGING_COMMANDS[menu, title]
+        self._changing = CHANGING_COMMANDS[menu, title]
         self._desk = desk
+        self._is_open = False
+        self._shown: list[tuple[str, str]] = []
         self.setToolTipsVisible(True)
         self.aboutToShow.connect(self._on_about_to_show)
+        self.aboutToHide.connect(self._on_about_to_hide)
+
+    def refresh(self) -> None:
+        """Show the rows there are by now, while the menu is open."""
+        if self._is_open and _told(self._changing.rows(self._desk)) != self._shown:
+            self._fill()
 
     @Slot()
     def _on_about_to_show(self) -> None:
+        self._is_open = True
+        self._changing.look(self._desk)
+        self._fill()
+
+    @Slot()
+    def _on_about_to_hide(self) -> None:
+        self._is_open = False
+
+    def _fill(self) -> None:
         for action in self.actions():
             self.removeAction(action)
             action.deleteLater()
-        for number, command in enumerate(self._rows(self._desk), start=1):
+        rows = self._changing.rows(self._desk)
+        self._shown = _told(rows)
+        for number, command in enumerate(rows, start=1):
             action = CommandAction(command, self._desk, self)
             action.setText(f"&{number} {action.text()}" if number < 10 else action.text())
             action.refresh()
             self.addAction(action)
         if self.isEmpty():
             self.addAction(QCoreApplication.translate("Command", "None yet")).setEnabled(False)
+
+
+def _told(rows: tuple[Command, ...]) -> list[tuple[str, str]]:
+    """What a person sees of rows."""
+    return [(row.title, row.tooltip) for row in rows]
 
 
 class ActionTable(QObject):
@@ -74,6 +98,7 @@ class ActionTable(QObject):
         super().__init__(window)
         self._desk = desk
         self._window = window
+        self._changing_menus: list[ChangingMenu] = []
         self._actions = {command.key: CommandAction(command, desk, self) for command in COMMANDS}
         window.addActions(list(self._actions.values()))
 
@@ -83,6 +108,8 @@ class ActionTable(QObject):
     def refresh(self) -> None:
         for action in self._actions.values():
             action.refresh()
+        for menu in self._changing_menus:
+            menu.refresh()
 
     def fill(self, bar: QMenuBar) -> None:
         """Make the menus that have a row, in their order."""
@@ -93,7 +120,9 @@ class ActionTable(QObject):
 
     def changing_menu(self, menu: str, title: str) -> ChangingMenu:
         """A submenu that changes with the state, for a menu or a button."""
-        return ChangingMenu(menu, title, self._desk, self._window)
+        made = ChangingMenu(menu, title, self._desk, self._window)
+        self._changing_menus.append(made)
+        return made
 
     def _fill_menu(self, menu: QMenu, name: str, commands: list[Command]) -> None:
         menu.setToolTipsVisible(True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from core_model.checkpoint.hub_cache import CachedModel
 from core_model.results import ModelInfo, Reads, SiteInfo
 from explorer.state.export import ExportChoices
 from explorer.state.given_file import GivenFile
@@ -192,6 +193,14 @@ class Notice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CacheListing:
+    """The fact about the Hub's local cache: what it holds, or why it cannot be read."""
+
+    models: tuple[CachedModel, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AppState:
     """Everything the window shows, apart from the numbers that workers send."""
 
@@ -215,6 +224,8 @@ class AppState:
     training: TrainingFacts = field(default_factory=TrainingFacts)
 
     recent: tuple[Path, ...] = ()
+    cache: CacheListing | None = None
+    """As it was when it was last listed; None before."""
     hover: Cell | None = None
     viewport: Viewport | None = None
     thumbnail_size: int = 64

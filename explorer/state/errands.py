@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Generic
 
 from core_model.checkpoint.hub_offer import Offer
-from explorer.state.app_state import OpenedModel, Source
+from explorer.state.app_state import CacheListing, OpenedModel, Source
 from explorer.state.moves import Move
 from explorer.state.queries import LaneName, Query, R
 
@@ -49,6 +49,14 @@ class ConvertPickleQuery(ErrandQuery[Path]):
     doing: ClassVar[str] = "converting the pickle"
     path: Path
     folder: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheQuery(ErrandQuery[CacheListing]):
+    """What does the Hub's local cache hold? It waits for no other errand."""
+
+    lane: ClassVar[LaneName] = "io"
+    doing: ClassVar[str] = "listing the cache"
 
 
 @dataclass(frozen=True, kw_only=True)

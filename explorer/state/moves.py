@@ -11,6 +11,7 @@ from core_model.sites import ATTENTION_SITES
 from explorer.state.app_state import (
     AppState,
     Assumed,
+    CacheListing,
     Cell,
     LayoutName,
     ModelInput,
@@ -144,6 +145,11 @@ def set_export(choices: ExportChoices) -> Move:
 def add_notice(notice: Notice) -> Move:
     """Tell the person something."""
     return lambda state: replace(state, notices=(*state.notices, notice))
+
+
+def with_cache(listing: CacheListing) -> Move:
+    """What the Hub's local cache holds."""
+    return lambda state: replace(state, cache=listing)
 
 
 def with_model(opened: OpenedModel) -> Move:

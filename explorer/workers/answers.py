@@ -11,7 +11,14 @@ from core_model.results import PositionEncoding, read_only
 from explorer.figures.queries import FigureQuery, PreviewQuery, TableQuery
 from explorer.state.answers import DeviceOption, HeadsAnswer, InspectorAnswer, MatrixAnswer, TrainingOptions
 from explorer.state.app_state import OpenedModel, Tokens, TraceFacts
-from explorer.state.errands import ConvertPickleQuery, DownloadQuery, HealthQuery, OfferQuery, SaveAsFamilyQuery
+from explorer.state.errands import (
+    CacheQuery,
+    ConvertPickleQuery,
+    DownloadQuery,
+    HealthQuery,
+    OfferQuery,
+    SaveAsFamilyQuery,
+)
 from explorer.state.queries import (
     AnyQuery,
     HeadsQuery,
@@ -26,7 +33,14 @@ from explorer.state.queries import (
 )
 from explorer.state.tensor_queries import SpectrumQuery, TensorListQuery, TensorPartQuery, TensorQuery
 from explorer.viewmodels.token_names import token_names
-from explorer.workers.errands import answer_download, answer_health, answer_offer, answer_pickle, answer_save
+from explorer.workers.errands import (
+    answer_cache,
+    answer_download,
+    answer_health,
+    answer_offer,
+    answer_pickle,
+    answer_save,
+)
 from explorer.workers.exports import answer_figure, answer_preview, answer_table
 from explorer.workers.tensors import answer_spectrum, answer_tensor, answer_tensor_list, answer_tensor_part
 
@@ -145,6 +159,7 @@ ANSWERS: dict[type[AnyQuery], AnswerFunction] = {
     HealthQuery: answer_health,
     SaveAsFamilyQuery: answer_save,
     ConvertPickleQuery: answer_pickle,
+    CacheQuery: answer_cache,
     OfferQuery: answer_offer,
     DownloadQuery: answer_download,
 }

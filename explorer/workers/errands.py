@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint.hub_offer import Offer
-from explorer.state.app_state import OpenedModel
-from explorer.state.errands import ConvertPickleQuery, DownloadQuery, HealthQuery, OfferQuery, SaveAsFamilyQuery
+from core_model.errors import CheckpointError
+from explorer.state.app_state import CacheListing, OpenedModel
+from explorer.state.errands import (
+    CacheQuery,
+    ConvertPickleQuery,
+    DownloadQuery,
+    HealthQuery,
+    OfferQuery,
+    SaveAsFamilyQuery,
+)
 
 if TYPE_CHECKING:
     from explorer.workers.engine import Engine
@@ -32,6 +40,15 @@ def answer_pickle(engine: Engine, query: ConvertPickleQuery, cancel: CancelToken
 
     convert_pickle(query.path, query.folder, cancel=cancel, progress=progress)
     return query.folder
+
+
+def answer_cache(engine: Engine, query: CacheQuery, cancel: CancelToken, progress: Progress) -> CacheListing:
+    from core_model.checkpoint.hub_cache import cached_models
+
+    try:
+        return CacheListing(models=cached_models())
+    except CheckpointError as error:
+        return CacheListing(problem=str(error))
 
 
 def answer_offer(engine: Engine, query: OfferQuery, cancel: CancelToken, progress: Progress) -> Offer:

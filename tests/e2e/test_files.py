@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ from pytestqt.qtbot import QtBot
 from safetensors.numpy import save_file
 
 from explorer.actions.commands import command
-from explorer.actions.file_commands import cached_commands, save_as_commands
+from explorer.actions.file_commands import cached_commands, list_cache, save_as_commands
+from explorer.actions.qt_actions import ChangingMenu
 from explorer.app import Explorer
 from explorer.chrome.download_dialog import DownloadDialog
 from explorer.viewmodels.guidance import obstacle
@@ -96,11 +98,54 @@ def test_models_of_the_hugging_face_cache_are_in_the_file_menu(
     tiny.write(tmp_path / "models--someone--tiny" / "snapshots" / "abc")
     (tmp_path / "models--someone--void" / "snapshots").mkdir(parents=True)
     explorer = launch()
-    whole, void = cached_commands(explorer.window.desk)
+    desk = explorer.window.desk
+    (row,) = cached_commands(desk)
+    assert row.title == "Reading the cache…" and not row.is_enabled(desk)
+    list_cache(desk)
+    assert explorer.store.state.cache is None, "the disk is read by a worker"
+    wait_until_idle(qtbot, explorer)
+    whole, void = cached_commands(desk)
     assert not void.is_enabled(explorer.window.desk) and "without a snapshot" in void.tooltip
     whole.run(explorer.window.desk)
     wait_until_idle(qtbot, explorer)
     assert explorer.store.state.model is not None and explorer.store.state.model.info.name == "someone/tiny"
+
+
+def test_the_open_menu_of_the_cache_fills_when_the_cache_was_listed(
+    launch: Launch, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    explorer = launch()
+    menus = {menu.title(): menu for menu in explorer.window.findChildren(ChangingMenu)}
+    menu = menus["Open from cache"]
+
+    def shown() -> list[str]:
+        return [action.text() for action in menu.actions()]
+
+    menu.aboutToShow.emit()
+    assert shown() == ["&1 Reading the cache…"]
+    qtbot.waitUntil(lambda: shown() == ["None yet"])
+    menu.aboutToHide.emit()
+    tiny.write(tmp_path / "models--someone--tiny" / "snapshots" / "abc")
+    menu.aboutToShow.emit()
+    qtbot.waitUntil(lambda: shown() == ["&1 someone/tiny"])
+    menu.aboutToHide.emit()
+    wait_until_idle(qtbot, explorer)
+
+
+def test_a_cache_that_cannot_be_read_says_so(
+    launch: Launch, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    explorer = launch()
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    list_cache(explorer.window.desk)
+    wait_until_idle(qtbot, explorer)
+    (row,) = cached_commands(explorer.window.desk)
+    assert row.title == "The cache cannot be read" and "Permission denied" in row.tooltip
 
 
 def test_the_open_model_is_saved_as_a_family_that_can_express_it(
