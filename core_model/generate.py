@@ -2,6 +2,11 @@
 
 What the steps saw can be stitched into one trace whose attention is the lower-triangular matrix of the whole text,
 the same numbers a single pass over it gives. Runs off the UI thread.
+
+Where rotary frequencies depend on the length (dynamic and longrope scaling, beyond the trained length), keys that were
+kept are keys of another length. transformers computes all anew when longrope goes over to its long factors (Phi-3),
+and lets dynamic scaling mix keys of all lengths. Here all is computed anew whenever the frequencies change: once with
+longrope, at every token with dynamic, which then costs a whole pass a token.
 """
 
 from __future__ import annotations
@@ -12,14 +17,21 @@ from dataclasses import dataclass, replace
 import torch
 
 from core_model.cancel import CancelToken
+from core_model.config import RotaryPositions
 from core_model.errors import ConfigError, TraceError
 from core_model.nn.cache import KeyValueCache
+from core_model.nn.positions import turns_alike
 from core_model.nn.scores import HeadInputs
 from core_model.nn.tap import Tap
 from core_model.nn.transformer import Transformer
 from core_model.trace.inputs import Inputs
 from core_model.trace.tensors import checked_tensors
 from core_model.trace.trace import Trace
+
+_TURNED_OTHERWISE = (
+    "rotary frequencies changed with the length: what is shown is one pass over the whole text, "
+    "while each token was drawn from a pass over the text before it"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +87,7 @@ class Generation:
         if prompt_BN.is_floating_point():
             raise TraceError("the prompt is given as embeddings: give ids to generate from")
         self._ids: list[int] = prompt_BN[0].tolist()
-        self._n_tokens = n_tokens
+        self._n_tokens, self._n_fed, self._was_turned_otherwise = n_tokens, 0, False
         self._tap = _StitchingTap()
 
     @property
@@ -85,8 +97,7 @@ class Generation:
 
     def __iter__(self) -> Iterator[GeneratedToken]:
         generator = torch.Generator().manual_seed(self._sampling.seed)
-        cache = KeyValueCache()
-        new_ids = list(self._ids)
+        cache, new_ids = KeyValueCache(), list(self._ids)
         limit = self._model.config.output_stack.max_length
         with torch.inference_mode():
             memory_BMC = self._memory()
@@ -95,7 +106,11 @@ class Generation:
                     self._cancel.check()
                 if limit is not None and len(self._ids) > limit:
                     return
+                if self._is_turned_otherwise():
+                    cache, new_ids = KeyValueCache(), list(self._ids)
+                    self._tap.forget("decoder")
                 logits_V = self._step(new_ids, memory_BMC, cache)
+                self._n_fed = len(self._ids)
                 token = draw(logits_V, self._sampling, generator)
                 self._ids.append(token.id)
                 new_ids = [token.id]
@@ -104,12 +119,26 @@ class Generation:
                     return
 
     def trace(self) -> Trace:
-        """Attention of all tokens that were fed, prompt and drawn: queries of every step over all keys."""
+        """Attention of all tokens that were fed, prompt and drawn: queries of every step over all keys.
+
+        Where rotary frequencies changed on the way, all are those of the whole text, which its notes say: a token was
+        then drawn from other logits than those of the trace, those of the text before it.
+        """
         if not self._tap.heads:
             raise TraceError("nothing was generated yet: draw at least one token first")
         hidden_NC = torch.cat(self._tap.hidden).float().cpu().numpy()
         logits_NV = torch.cat(self._tap.logits).float().cpu().numpy()
-        return Trace(self._tap.heads, {}, hidden=hidden_NC, logits=logits_NV)
+        notes = (_TURNED_OTHERWISE,) if self._was_turned_otherwise else ()
+        return Trace(self._tap.heads, {}, hidden=hidden_NC, logits=logits_NV, notes=notes)
+
+    def _is_turned_otherwise(self) -> bool:
+        """Whether the tokens fed so far would be turned by other angles in the text as long as it is now."""
+        assert self._model.decoder is not None
+        kinds = {layer.attention.position for layer in self._model.decoder.config.layers}
+        rotary = [kind for kind in kinds if isinstance(kind, RotaryPositions)]
+        changed = self._n_fed > 0 and not all(turns_alike(kind, self._n_fed, len(self._ids)) for kind in rotary)
+        self._was_turned_otherwise |= changed
+        return changed
 
     def _memory(self) -> torch.Tensor | None:
         """The encoder's output, once."""
@@ -154,6 +183,11 @@ class _StitchingTap(Tap):
         self.heads: dict[tuple[str, int], HeadInputs] = {}
         self.hidden: list[torch.Tensor] = []
         self.logits: list[torch.Tensor] = []
+
+    def forget(self, stack: str) -> None:
+        """Begin anew with the steps of a stack, and with what comes out of it."""
+        self.heads = {key: heads for key, heads in self.heads.items() if not key[0].startswith(f"{stack}.")}
+        self.hidden, self.logits = [], []
 
     def attention(self, site: str, layer: int, heads: HeadInputs) -> None:
         before = self.heads.get((site, layer))

@@ -9,7 +9,11 @@ import torch
 
 
 class KeyValueCache:
-    """Grows by the new tokens at each step; cross-attention's keys are made once and read again."""
+    """Grows by the new tokens at each step; cross-attention's keys are made once and read again.
+
+    Keys are kept as they were turned: with rotary frequencies that depend on the length, a text that grows beyond the
+    trained length needs a new cache. `core_model.generate` makes one.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, int], tuple[torch.Tensor, torch.Tensor]] = {}

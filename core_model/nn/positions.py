@@ -52,6 +52,11 @@ def rotary_frequencies(spec: RotaryPositions, length: int) -> tuple[torch.Tensor
     return _SCALINGS[scaling.kind](spec, scaling, plain, length), scaling.attention_factor
 
 
+def turns_alike(spec: RotaryPositions, length: int, other: int) -> bool:
+    """Whether tokens are turned by the same angles in inputs of either length; dynamic and longrope may not."""
+    return torch.equal(rotary_frequencies(spec, length)[0], rotary_frequencies(spec, other)[0])
+
+
 def _linear(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, length: int) -> torch.Tensor:
     return plain / scaling.factor
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from transformers import Phi3Config, Phi3ForCausalLM
 
 from core_model.cancel import CancelToken
-from core_model.config import SpecialTokens
+from core_model.checkpoint import open_checkpoint
+from core_model.config import MaskSpec, RotaryPositions, RotaryScaling, SpecialTokens, multi_head
 from core_model.errors import Cancelled, ConfigError, TraceError
 from core_model.generate import Generation, Sampling, draw
 from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
 
+from . import models
 from .analysis.models import MAX_LENGTH, N_HEADS, N_LAYERS, decoder_only, encoder_only
+from .checkpoint.references import saved, seeded
 
 PROMPT = [3, 1, 4, 1, 5, 9]
 
@@ -38,6 +45,58 @@ def test_a_prompt_of_six_and_its_continuation_stitch_into_one_lower_triangle() -
             assert not np.triu(got, 1).any()
     assert stitched.logits is not None and single.logits is not None
     np.testing.assert_allclose(stitched.logits, single.logits, rtol=1e-4, atol=1e-4)
+
+
+STRETCHED = {
+    "dynamic, at every token": RotaryScaling(kind="dynamic", factor=4.0, original_length=4),
+    "dynamic, on the way": RotaryScaling(kind="dynamic", factor=4.0, original_length=9),
+    "longrope, on the way": RotaryScaling(
+        kind="longrope", original_length=9, short_factors=(1.0, 1.5), long_factors=(2.0, 7.0), attention_factor=1.1
+    ),
+    "longrope, from the prompt": RotaryScaling(
+        kind="longrope", original_length=4, short_factors=(1.0, 1.5), long_factors=(2.0, 7.0)
+    ),
+    "longrope, within": RotaryScaling(
+        kind="longrope", original_length=50, short_factors=(1.0, 1.5), long_factors=(2.0, 7.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", STRETCHED)
+def test_frequencies_that_change_with_the_length_stitch_into_the_single_pass_all_the_same(kind: str) -> None:
+    position = RotaryPositions(n_rotated=4, scaling=STRETCHED[kind])
+    model = models.make(models.decoder_only(multi_head(16, 4, mask=MaskSpec(causal=True), position=position)))
+    generation = Generation(model, Inputs(ids=PROMPT), n_tokens=9, sampling=Sampling(temperature=0))
+    drawn = [token.id for token in generation]
+    stitched, single = generation.trace(), run_trace(model, Inputs(ids=generation.ids[:-1]))
+    for layer in range(2):
+        for head in range(4):
+            got, expected = (trace.attention("decoder.self", layer, head) for trace in (stitched, single))
+            np.testing.assert_allclose(got, expected, atol=1e-5, rtol=1e-4)
+    np.testing.assert_allclose(models.logits_of(stitched), models.logits_of(single), atol=2e-5, rtol=1e-4)
+    before = [generation.ids[: len(PROMPT) + step] for step in range(9)]
+    assert drawn == [int(models.logits_of(run_trace(model, Inputs(ids=ids)))[-1].argmax()) for ids in before]
+    changes = kind not in ("longrope, from the prompt", "longrope, within")
+    assert [note.startswith("rotary frequencies changed") for note in stitched.notes] == [True] * changes
+
+
+def test_longrope_draws_what_the_library_draws_as_it_goes_over_to_the_long_factors(tmp_path: Path) -> None:
+    """Phi-3 computes all anew at that token (`Phi3ForCausalLM.prepare_inputs_for_generation`)."""
+    settings: dict[str, Any] = {
+        **{"vocab_size": 23, "hidden_size": 24, "intermediate_size": 31, "num_hidden_layers": 3},
+        **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "sliding_window": None},
+        **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None, "original_max_position_embeddings": 9},
+    }
+    factors = {"short_factor": [1.0, 1.5, 2.0], "long_factor": [9.0, 5.0, 3.0]}
+    rope = {"rope_type": "longrope", "rope_theta": 100.0, **factors}
+    reference: Any = seeded(Phi3ForCausalLM(Phi3Config(**settings, rope_parameters=rope)))
+    reference.set_attn_implementation("eager")
+    expected = reference.generate(torch.tensor([PROMPT]), max_new_tokens=12, do_sample=False)[0].tolist()
+    with closing(open_checkpoint(saved(reference, tmp_path))) as checkpoint:
+        model = checkpoint.load_model()
+    generation = Generation(model, Inputs(ids=PROMPT), n_tokens=12, sampling=Sampling(temperature=0))
+    list(generation)
+    assert list(generation.ids) == expected
 
 
 def test_greedy_draws_the_likeliest_token_of_a_full_pass() -> None:
