@@ -22,6 +22,8 @@ INDEX_SUFFIX = ".safetensors.index.json"
 CONFIG_NAME = "config.json"
 ADAPTER_CONFIG_NAME = "adapter_config.json"
 PIPELINE_NAME = "model_index.json"
+PREPROCESSOR_NAME, PROCESSOR_NAME = "preprocessor_config.json", "processor_config.json"
+"""What is done with pictures and sounds; newer versions of transformers have it in a part of the second, which wins."""
 
 _FIRST_CHOICES = ("model.safetensors", "pytorch_model.safetensors")
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<total>\d+)\.safetensors", re.IGNORECASE)

@@ -20,7 +20,7 @@ from core_model.checkpoint.reading import Reading, read_checkpoint
 from core_model.checkpoint.shards import StoredTensor, TensorStore
 from core_model.checkpoint.text import find_tokenizer
 from core_model.config import ModelConfig
-from core_model.errors import CheckpointError, InputError, TokenizerError
+from core_model.errors import CheckpointError, InputError
 from core_model.results import ByteArray, FloatArray, ModelInfo, TensorInfo
 from core_model.tokenize import Tokenizer
 from core_model.trace.inputs import Inputs
@@ -133,10 +133,11 @@ class Checkpoint:
         `target` is what a decoder beside an encoder is fed, after its start token. Without one, the decoder of a
         classifier is fed the text again, as it was trained (BART, T5). Two towers take a text, a picture or both.
         TokenizerError without a tokenizer, or for text it cannot express; InputError for a file that is no picture or
-        no sound, and for what this model does not read.
+        no sound, and for what this model does not read; what `info.refusal` says where no model can be built.
         """
         if self._giver is None:
-            raise TokenizerError(f"{self._location.name} has no usable tokenizer: type token ids instead of text")
+            assert self._reading.problem is not None, "there is a reason where there is no config"
+            raise self._reading.problem.with_traceback(None)
         return self._giver.inputs(text, pair, target, picture=picture, sound=sound)
 
     def as_seen(self, pixels: FloatArray) -> ByteArray:

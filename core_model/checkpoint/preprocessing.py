@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core_model.checkpoint.folder import Location
+from core_model.checkpoint.folder import PREPROCESSOR_NAME, PROCESSOR_NAME, Location
 from core_model.checkpoint.json_text import read_json
 from core_model.checkpoint.reading import Reading
 from core_model.config import AudioEmbedding, PatchEmbedding, StackConfig
@@ -16,8 +16,6 @@ from core_model.preprocess.picture_settings import PictureSettings
 from core_model.preprocess.sounds import SoundSettings
 from core_model.results import Fact, Origin
 
-PREPROCESSOR_NAME, PROCESSOR_NAME = "preprocessor_config.json", "processor_config.json"
-"""The second, of newer versions of transformers, has what the first is in a part of it, and wins."""
 _USUAL_POSITIONS = 1500
 """Of Whisper's encoder: 30 s."""
 

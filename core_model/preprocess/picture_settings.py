@@ -49,8 +49,8 @@ class PictureSettings:
         """The steps in words."""
         steps = []
         if self.resize is not None:
-            to = f"shorter side {self.resize}" if isinstance(self.resize, int) else shown_size(self.resize)
-            steps.append(f"resized to {to} ({self.filter})")
+            what = f"shorter side made {self.resize}" if isinstance(self.resize, int) else shown_size(self.resize)
+            steps.append(f"{what} pixels ({self.filter})")
         if self.crop is not None:
             steps.append(f"middle {shown_size(self.crop)} cut out")
         if self.rescale is not None:

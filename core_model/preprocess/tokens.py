@@ -12,7 +12,7 @@ Kind = TypeVar("Kind", bound=Encoding)
 
 
 def patch_tokens(patches: PatchEmbedding, size: tuple[int, int]) -> Patches:
-    """ "class", then "register 0" ..., then "patch 0,0" ... by row and column; of pixels of that size.
+    """Names of what pixels of that size become: "class", then "register 0" ..., then "patch 0,0" ... row by row.
 
     The second of two class tokens is DeiT's "distillation"; of more, all but the first are registers with a position.
     """

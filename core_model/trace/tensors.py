@@ -40,17 +40,19 @@ class GivenTensors:
         )
 
     def notes(self, config: ModelConfig) -> tuple[str, ...]:
-        """What the model adds to learned weights so that it can read this."""
+        """What the model leaves out of a picture, and adds to what it learned, so that it can read it."""
         told: list[str] = []
         for name, given in self.by_stack.items():
             spec = config.stacks[name].embedding
-            if not isinstance(spec, PatchEmbedding) or config.stacks[name].position is None:
+            if not isinstance(spec, PatchEmbedding):
                 continue
-            grid = spec.grid_of((given.shape[2], given.shape[3]))
-            if grid != spec.grid:
-                told.append(
-                    f"positions of {_by(grid)} patches interpolated from the {_by(spec.grid)} learned (bicubic)"
-                )
+            size = given.shape[2], given.shape[3]
+            grid, spare = spec.grid_of(size), [side % patch for side, patch in zip(size, spec.patch_size, strict=True)]
+            if any(spare):
+                told.append(f"the last {spare[0]} rows and {spare[1]} columns of pixels fill no patch and are left out")
+            if grid != spec.grid and config.stacks[name].position is not None:
+                learned = _by(spec.grid)
+                told.append(f"positions of {_by(grid)} patches interpolated from the {learned} learned (bicubic)")
         return tuple(told)
 
 
@@ -78,10 +80,12 @@ def checked_tensors(model: Transformer, inputs: Inputs) -> GivenTensors:
     types = None
     if isinstance(first, TokenEmbedding) and first.n_types:
         types = _known("type_ids", inputs.type_ids, first.n_types)
-    return GivenTensors(
+    given = GivenTensors(
         by_stack={name: _batched(array, parameter) for name, array in arrays.items()},
         type_ids_BN=None if types is None else _batched(types, parameter),
     )
+    _require_names_for_all(config, inputs, given)
+    return given
 
 
 def _names(stack: StackConfig, prefix: str) -> tuple[str, ...]:
@@ -106,6 +110,14 @@ def _require_all_read(inputs: Inputs, read: set[str]) -> None:
         if getattr(inputs, name) is not None and name not in read:
             reason = "this model is one stack only" if name.startswith("decoder_") else "this model does not read them"
             raise TraceError(f"{name} were given, but {reason}: leave them out")
+
+
+def _require_names_for_all(config: ModelConfig, inputs: Inputs, given: GivenTensors) -> None:
+    """Refuse names of patches or frames that are not as many as there will be."""
+    for name, n_vectors in zip(config.stacks, given.n_tokens(config), strict=True):
+        named = inputs.tokens_of(name)
+        if named is not None and len(named) != n_vectors:
+            raise TraceError(f"{len(named)} tokens are named, but the {name} reads {n_vectors}: name each, or none")
 
 
 def _checked(stack: StackConfig, inputs: Inputs, names: Sequence[str]) -> np.ndarray | None:

@@ -140,7 +140,7 @@ def test_without_a_file_beside_the_weights_the_usual_settings_are_named_as_infer
     with open_checkpoint(saved(tiny("ViT", TOWER), tmp_path)) as checkpoint:
         inputs = checkpoint.encode(picture=photo)
         assert fact(checkpoint, "pictures") == (
-            "resized to 40 x 40 (bilinear), values from 0 to 1, minus 0.5, divided by 0.5",
+            "40 x 40 pixels (bilinear), values from 0 to 1, minus 0.5, divided by 0.5",
             "inferred",
         )
         assert (
@@ -170,7 +170,7 @@ def test_timms_own_config_is_read(photo: Path, tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps({**config, "pretrained_cfg": stated}))
     with open_checkpoint(folder) as checkpoint:
         assert fact(checkpoint, "pictures") == (
-            "resized to shorter side 40 (bicubic), middle 40 x 40 cut out, values from 0 to 1, "
+            "shorter side made 40 pixels (bicubic), middle 40 x 40 cut out, values from 0 to 1, "
             "minus 0.485, 0.456, 0.406, divided by 0.229, 0.224, 0.225",
             "stated",
         )

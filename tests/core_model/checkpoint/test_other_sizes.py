@@ -59,15 +59,19 @@ def test_every_head_agrees_with_the_reference(
 
 
 @pytest.mark.parametrize(
-    ("size", "note"),
-    [((56, 24), "positions of 7 x 3 patches interpolated from the 5 x 5 learned (bicubic)"), ((44, 40), None)],
+    ("size", "notes"),
+    [
+        ((40, 40), ()),
+        ((56, 24), ("positions of 7 x 3 patches interpolated from the 5 x 5 learned (bicubic)",)),
+        ((44, 47), ("the last 4 rows and 7 columns of pixels fill no patch and are left out",)),
+    ],
 )
-def test_the_trace_says_when_positions_were_interpolated(
-    size: tuple[int, int], note: str | None, tmp_path: Path
+def test_the_trace_says_what_is_interpolated_and_what_is_left_out(
+    size: tuple[int, int], notes: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """44 pixels hold as many whole patches of 8 as 40: nothing is interpolated."""
+    """44 x 47 pixels hold as many whole patches of 8 x 8 as 40 x 40: nothing is interpolated."""
     _, trace = computed(LIBRARY.ViTConfig(**TOWER), LIBRARY.ViTModel, tmp_path, *size)
-    assert trace.notes == ((note,) if note else ())
+    assert trace.notes == notes
 
 
 def test_positions_that_cannot_be_interpolated_refuse_another_size_by_naming_both(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_every_family_has_settings_for_pictures_that_are_not_square_and_have_one
 def test_the_settings_are_said_in_words() -> None:
     clip = usual_settings("clip", (224, 224), 3)
     assert clip.summary == (
-        "resized to shorter side 224 (bicubic), middle 224 x 224 cut out, values from 0 to 1, "
+        "shorter side made 224 pixels (bicubic), middle 224 x 224 cut out, values from 0 to 1, "
         "minus 0.4815, 0.4578, 0.4082, divided by 0.2686, 0.2613, 0.2758"
     )
     assert stated_settings(

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import transformers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
 from core_model.errors import InputError
@@ -246,3 +248,24 @@ def test_a_folder_a_missing_file_and_a_pipe_are_named(tmp_path: Path) -> None:
         values(tmp_path)
     with pytest.raises(InputError, match=r"none\.png cannot be read \(No such file or directory\)"):
         values(tmp_path / "none.png")
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow tells what it finds odd in a file that it reads
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    kind=st.sampled_from(["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "PPM"]),
+    wrong=st.lists(st.tuples(st.integers(0, 600), st.integers(0, 255)), min_size=1, max_size=6),
+    length=st.integers(10, 13_000),
+)
+def test_a_broken_file_is_a_picture_or_a_sentence(
+    kind: str, wrong: list[tuple[int, int]], length: int, tmp_path: Path
+) -> None:
+    data = bytearray(broken(kind)[:length])
+    for place, value in wrong:
+        data[place % len(data)] = value
+    path = tmp_path / "it.png"
+    path.write_bytes(data)
+    try:
+        assert values(path).shape[2] == 3
+    except InputError as error:
+        assert str(error).startswith("it.png ")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from core_model.errors import InputError
 from core_model.preprocess.wav import read_wav
@@ -130,3 +132,19 @@ FMT, DATA = chunk(b"fmt ", form(WHOLE, 16)), chunk(b"data", bytes(64))
 def test_a_file_that_is_no_whole_sound_is_refused_in_a_sentence(data: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         read_wav(write(tmp_path, data), 30)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    wrong=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), min_size=1, max_size=6),
+    length=st.integers(1, 108),
+)
+def test_a_broken_file_is_a_sound_or_a_sentence(wrong: list[tuple[int, int]], length: int, tmp_path: Path) -> None:
+    data = bytearray(riff(FMT, DATA)[:length])
+    for place, value in wrong:
+        data[place % len(data)] = value
+    try:
+        sound = read_wav(write(tmp_path, bytes(data)), 1)
+        assert np.isfinite(sound.wave).all() and 0 < len(sound.wave) <= sound.rate
+    except InputError as error:
+        assert str(error).startswith("it.wav ")

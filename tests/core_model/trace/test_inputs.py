@@ -86,3 +86,19 @@ def test_inputs_are_copies_of_what_was_given():
     ids[0], vectors[0] = 9, 9
     assert list(by_ids.ids) == [1, 2]
     assert (by_vectors.embeddings == 1).all()
+
+
+def test_each_stack_has_the_names_of_what_it_reads():
+    """Ids and a decoder's; a text and a picture for two towers, or one of them; a picture or a sound for an encoder."""
+    words, told, seen = encoding("a", "b"), encoding("c"), encoding("class", "patch 0,0", "patch 0,1")
+    pixels = np.zeros((3, 2, 4))
+    both: Any = Inputs(ids=[1, 2], tokens=words, decoder_ids=[3], decoder_tokens=told)
+    assert (both.tokens_of("encoder"), both.tokens_of("decoder")) == (words, told)
+    assert Inputs(ids=[1, 2], tokens=words).tokens_of("decoder") is words
+    towers = Inputs(ids=[1, 2], tokens=words, pixels=pixels, picture_tokens=seen)
+    assert (towers.tokens_of("text"), towers.tokens_of("vision")) == (words, seen)
+    alone = Inputs(pixels=pixels, tokens=seen)
+    assert (alone.tokens_of("text"), alone.tokens_of("vision"), alone.tokens_of("encoder")) == (None, seen, seen)
+    assert Inputs(ids=[1, 2], tokens=words).tokens_of("vision") is None
+    heard = Inputs(features=np.zeros((4, 6)), tokens=seen, decoder_ids=[3], decoder_tokens=told)
+    assert (heard.tokens_of("encoder"), heard.tokens_of("decoder")) == (seen, told)
