@@ -88,7 +88,7 @@ def _summary(reading: Reading, n_parameters: int, dtype: str) -> str:
         f"width {stack.d_model}"
         for name, stack in reading.config.stacks.items()
     ]
-    kind = f"{positions_name(reading.config)} positions, head: {head_name(reading.config.head)}"
+    kind = f"{positions_name(reading.config)} positions, head: {head_name(reading.config)}"
     return f"{reading.label}: {'; '.join(stacks)}; {kind}; {size}"
 
 

@@ -12,7 +12,6 @@ from core_model.config import (
     BucketedPositions,
     DisentangledPositions,
     GridPositions,
-    HeadSpec,
     LearnedPositions,
     ModelConfig,
     RotaryPositions,
@@ -38,6 +37,9 @@ FACT_LABELS = {
 }
 """The facts a config.json may state, as `Family.places` and `assume` call them, and what people call them."""
 
+_OF_TOKENS = ("vocab_size", "max_length", "n_types")
+"""Facts of a model that reads tokens, which a family's config may state of a tower that is not there."""
+
 _POSITION_NAMES = {
     SinusoidalPositions: "sinusoidal",
     LearnedPositions: "learned",
@@ -62,6 +64,7 @@ _TASK_NAMES = {
 def stated_facts(family: Family, config: ModelConfig, keys: Any, document: Mapping[str, Any]) -> tuple[Fact, ...]:
     """The facts of a foreign checkpoint: stated where its config.json has the key, else inferred."""
     sizes = _sizes(config)
+    reads_tokens = any(isinstance(stack.embedding, TokenEmbedding) for stack in config.stacks.values())
     facts = [
         Fact(
             name=label,
@@ -69,10 +72,10 @@ def stated_facts(family: Family, config: ModelConfig, keys: Any, document: Mappi
             origin=_origin(document, family.places[name]),
         )
         for name, label in FACT_LABELS.items()
-        if name in family.places
+        if name in family.places and (reads_tokens or name not in _OF_TOKENS)
     ]
     facts.append(Fact(name="positions", value=positions_name(config), origin=_origin(document, "model_type")))
-    facts.append(Fact(name="output head", value=head_name(config.head), origin=_origin(document, "architectures")))
+    facts.append(Fact(name="output head", value=head_name(config), origin=_origin(document, "architectures")))
     if config.head is not None and config.head.task in ("language_model", "masked_language_model"):
         value = "tied to the token embedding" if config.head.tied else "of its own"
         facts.append(Fact(name="output head's weight", value=value, origin=_origin(document, "tie_word_embeddings")))
@@ -82,7 +85,7 @@ def stated_facts(family: Family, config: ModelConfig, keys: Any, document: Mappi
 def native_facts(config: ModelConfig) -> tuple[Fact, ...]:
     """The facts of our own checkpoints, all stated."""
     named = {FACT_LABELS[name]: str(value) for name, value in _sizes(config).items()}
-    named |= {"positions": positions_name(config), "output head": head_name(config.head)}
+    named |= {"positions": positions_name(config), "output head": head_name(config)}
     return tuple(Fact(name=name, value=value, origin="stated") for name, value in named.items())
 
 
@@ -93,9 +96,13 @@ def positions_name(config: ModelConfig) -> str:
     return "none" if position is None else _POSITION_NAMES[type(position)]
 
 
-def head_name(head: HeadSpec | None) -> str:
+def head_name(config: ModelConfig) -> str:
     """What the output head is for, in words."""
-    return "none" if head is None else _TASK_NAMES[head.task]
+    if config.head is not None:
+        return _TASK_NAMES[config.head.task]
+    if config.vectors is None:
+        return "none"
+    return "similarity of text and image" if config.vectors.compared else "one vector"
 
 
 def _sizes(config: ModelConfig) -> dict[str, object]:

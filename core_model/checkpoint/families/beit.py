@@ -33,7 +33,7 @@ class BeitKeys(vision.VisionKeys):
 
 
 def _read_as(family: Family, keys: BeitKeys, weights: Weights) -> ModelConfig:
-    patches = vision.patches(keys)
+    patches = keys.patches()
     has_scales = keys.layer_scale_init_value > 0
     layer = vision.layer(keys, vision.feed_forward(keys, keys.intermediate_size), learned_scale=has_scales)
     layer = replace(layer, attention=replace(layer.attention, key_bias=False))
@@ -116,14 +116,14 @@ def _rows(config: ModelConfig, final_norm: str) -> tuple[Row, ...]:
     )
 
 
-def _names(prefix: str, *classes_with_head: str) -> NameTable:
+def _names(prefix: str) -> NameTable:
     """The names of a family. `layernorm` is the last norm of a file without a head, but of another's its head's."""
     prefixed = f"{prefix}.layernorm"
     return NameTable(
         rows=lambda config: _rows(config, "layernorm" if config.head is None else prefixed),
         dialects=((rf"^{prefix}\.layernorm\.", partial(_rows, final_norm=prefixed)),),
         spellings=((rf"^{prefix}\.(?!layernorm\.)", ""),),
-        written_prefixes=dict.fromkeys(classes_with_head, f"{prefix}."),
+        written_prefixes=dict.fromkeys(("image_classes", "image_tokens"), f"{prefix}."),
         roots=("classifier.", "lm_head.", "layernorm.", f"{prefixed}."),
         buffers=(r".*\.relative_position_index",),
         unused=(
@@ -168,7 +168,7 @@ FAMILY = Family(
     write=lambda config: _write_as(FAMILY, config),
     sizes=partial(_sizes, prefix="beit"),
     places={**vision.PLACES, "d_hidden": "intermediate_size"},
-    names=_names("beit", "BeitForImageClassification", "BeitForMaskedImageModeling"),
+    names=_names("beit"),
     markers=(r"(beit\.)?encoder\.layer\.0\.lambda_1", vision.QUERY),
 )
 DATA2VEC = Family(
@@ -185,6 +185,6 @@ DATA2VEC = Family(
     write=lambda config: _write_as(DATA2VEC, config),
     sizes=partial(_sizes, prefix="data2vec_vision"),
     places={**vision.PLACES, "d_hidden": "intermediate_size"},
-    names=_names("data2vec_vision", "Data2VecVisionForImageClassification"),
+    names=_names("data2vec_vision"),
     markers=(r"data2vec_vision\.encoder\.layer\.0\.lambda_1", vision.QUERY),
 )

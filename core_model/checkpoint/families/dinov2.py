@@ -38,7 +38,7 @@ class RegisterKeys(Dinov2Keys):
 
 
 def _read_as(family: Family, keys: Dinov2Keys, weights: Weights) -> ModelConfig:
-    patches = vision.patches(keys, n_registers=keys.num_register_tokens)
+    patches = keys.patches(n_registers=keys.num_register_tokens)
     patches = replace(patches, smooths_positions=family is REGISTERS)
     feed_forward = vision.feed_forward(keys, keys.d_hidden)
     if keys.use_swiglu_ffn:
@@ -49,7 +49,8 @@ def _read_as(family: Family, keys: Dinov2Keys, weights: Weights) -> ModelConfig:
 
 
 def _write_as(family: Family, config: ModelConfig) -> Foreign:
-    stack, pixels = config.output_stack, vision.pixels_of(config)
+    stack = config.output_stack
+    pixels = vision.pixels_of(stack)
     first = stack.layers[0]
     if bool(pixels.n_registers) != (family is REGISTERS):
         raise ConfigError(

@@ -1,15 +1,16 @@
-"""SigLIP (Zhai et al. 2023): a text tower that sees both ways and a vision tower, together or one of them alone."""
+"""SigLIP (Zhai et al. 2023): a text tower that sees both ways and a vision tower that attention pools, together or one
+of them alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from core_model.checkpoint.families import towers
-from core_model.checkpoint.families.family import Family, NameTable, Weights
+from core_model.checkpoint.families.conversion import WRAPPED
+from core_model.checkpoint.families.family import Weights, row
 from core_model.checkpoint.families.fields import Count, Positive, TokenId, special_tokens
-from core_model.config import ModelConfig, SpecialTokens, StackConfig
-
-_UNUSED = (r"((text|vision)_model\.)?head\..*", r"logit_(scale|bias)", r"classifier\..*")
+from core_model.config import AttentionPooling, SpecialTokens, StackConfig, VectorSpec, multi_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +28,7 @@ class SiglipTextKeys(towers.TextKeys):
     bos_token_id: TokenId = 49406
     eos_token_id: TokenId = 49407
     pad_token_id: TokenId = 1
-
-    @property
-    def tower(self) -> StackConfig:
-        """The text tower."""
-        return self.stack(self.tokens, self.max_position_embeddings)
+    projection_size: Count | None = None
 
     @property
     def special(self) -> SpecialTokens:
@@ -39,6 +36,19 @@ class SiglipTextKeys(towers.TextKeys):
         ids = (self.bos_token_id, self.eos_token_id, self.pad_token_id)
         begin, end, padding = (i if isinstance(i, int) and i < self.vocab_size else None for i in ids)
         return special_tokens(begin=begin, end=end, padding=padding)
+
+    def tower(self) -> StackConfig:
+        """One without a mask."""
+        return self.stack(self.tokens, self.max_position_embeddings)
+
+    def vector(self, weights: Weights) -> VectorSpec:
+        """The last token's hidden state, mapped; the model was trained on texts padded to its full length."""
+        return VectorSpec(pooling="last", d_output=self.projection_size or self.hidden_size, bias=True)
+
+    @classmethod
+    def of(cls, stack: StackConfig, vector: VectorSpec | None, special: SpecialTokens) -> Self:
+        """The keys of a tower."""
+        return cls(**towers.text_keys(stack, special), projection_size=vector and vector.d_output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,82 +63,63 @@ class SiglipVisionKeys(towers.VisionKeys):
     layer_norm_eps: Positive = 1e-6
     image_size: Count | list[Count] = 224
     patch_size: Count | list[Count] = 16
+    vision_use_head: bool = True
 
-    @property
     def tower(self) -> StackConfig:
-        """The vision tower."""
+        """One of patches alone."""
         patches = self.patches(n_class_tokens=0)
         return self.stack(patches, patches.n_positions)
 
+    def vector(self, weights: Weights) -> VectorSpec | None:
+        """What attention gathers from all patches."""
+        if not self.vision_use_head:
+            return None
+        pooling = AttentionPooling(
+            attention=multi_head(self.hidden_size, self.num_attention_heads),
+            norm=self.norm,
+            feed_forward=self.feed_forward,
+        )
+        return VectorSpec(pooling="attention", attention=pooling)
+
+    @classmethod
+    def of(cls, stack: StackConfig, vector: VectorSpec | None) -> Self:
+        """The keys of a tower."""
+        return replace(cls(**towers.vision_keys(stack)), vision_use_head=vector is not None)
+
 
 @dataclass(frozen=True, kw_only=True)
-class SiglipKeys:
+class SiglipKeys(towers.PairKeys):
     """The keys of both."""
 
     text_config: SiglipTextKeys = SiglipTextKeys()
     vision_config: SiglipVisionKeys = SiglipVisionKeys()
 
 
-def _read(keys: SiglipKeys, weights: Weights) -> ModelConfig:
-    return ModelConfig(text=keys.text_config.tower, vision=keys.vision_config.tower, special=keys.text_config.special)
-
-
-def _read_text(keys: SiglipTextKeys, weights: Weights) -> ModelConfig:
-    return ModelConfig(text=keys.tower, special=keys.special)
-
-
-def _read_vision(keys: SiglipVisionKeys, weights: Weights) -> ModelConfig:
-    return ModelConfig(vision=keys.tower)
-
-
-FAMILY = Family(
+_POOL, _THEIR_POOL = "vectors.vision.pool", "vision_model.head"
+_KIND = towers.Kind(
     key="siglip",
     label="SigLIP",
-    model_types=("siglip",),
-    architectures={"SiglipModel": None},
-    keys=SiglipKeys,
-    read=_read,
-    write=towers.write,
-    sizes=lambda weights: {},
-    places=towers.PAIR_PLACES,
-    names=NameTable(
-        rows=lambda config: (*towers.text_rows("text_model."), *towers.vision_rows("vision_model.")),
-        buffers=towers.BUFFERS,
-        unused=_UNUSED,
-    ),
-    layer_counts=("vision_config.num_hidden_layers",),
-)
-TEXT = Family(
-    key="siglip_text",
-    label="SigLIP's text tower",
-    model_types=("siglip_text_model",),
-    architectures={"SiglipTextModel": None},
-    keys=SiglipTextKeys,
-    read=_read_text,
-    write=towers.write,
-    sizes=towers.text_sizes,
-    places=towers.TEXT_PLACES,
-    names=NameTable(
-        rows=lambda config: towers.text_rows(""),
-        prefixes=("text_model.",),
-        buffers=towers.BUFFERS,
-        unused=_UNUSED,
+    classes="Siglip",
+    pair=SiglipKeys,
+    text=SiglipTextKeys,
+    vision=SiglipVisionKeys,
+    bias=True,
+    rows=(
+        row("text_model.head.*", "vectors.text.projection.*"),
+        row(f"{_THEIR_POOL}.probe", f"{_POOL}.probe", conversion=WRAPPED),
+        *(
+            row(
+                f"{_THEIR_POOL}.attention.in_proj_{kind}",
+                *(f"{_POOL}.attention.{part}.{kind}" for part in ("query", "key", "value")),
+            )
+            for kind in ("weight", "bias")
+        ),
+        row(f"{_THEIR_POOL}.attention.out_proj.*", f"{_POOL}.attention.output.*"),
+        row(f"{_THEIR_POOL}.layernorm.*", f"{_POOL}.norm.*"),
+        row(f"{_THEIR_POOL}.mlp.fc1.*", f"{_POOL}.feed_forward.input.*"),
+        row(f"{_THEIR_POOL}.mlp.fc2.*", f"{_POOL}.feed_forward.output.*"),
+        row("logit_scale", "vectors.scale"),
+        row("logit_bias", "vectors.bias"),
     ),
 )
-VISION = Family(
-    key="siglip_vision",
-    label="SigLIP's vision tower",
-    model_types=("siglip_vision_model",),
-    architectures={"SiglipVisionModel": None},
-    keys=SiglipVisionKeys,
-    read=_read_vision,
-    write=towers.write,
-    sizes=towers.vision_sizes,
-    places=towers.PLACES,
-    names=NameTable(
-        rows=lambda config: towers.vision_rows(""),
-        prefixes=("vision_model.",),
-        buffers=towers.BUFFERS,
-        unused=_UNUSED,
-    ),
-)
+FAMILY, TEXT, VISION = _KIND.family, _KIND.text_family, _KIND.vision_family

@@ -47,15 +47,30 @@ QUERY = r"(\w+\.)?encoder\.layer\.0\.attention\.attention\.query\.weight"
 
 
 @dataclass(frozen=True, kw_only=True)
-class VisionKeys:
+class PictureKeys:
+    """The keys of config.json that say what a picture is cut into."""
+
+    image_size: Count | list[Count]
+    patch_size: Count | list[Count]
+    num_channels: Count = 3
+
+    def patches(self, **more: Any) -> PatchEmbedding:
+        """The patches; `more` of the PatchEmbedding."""
+        return PatchEmbedding(
+            image_size=_rows_and_columns("image_size", self.image_size),
+            patch_size=_rows_and_columns("patch_size", self.patch_size),
+            n_channels=self.num_channels,
+            **more,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisionKeys(PictureKeys):
     """The keys of config.json that mean the same in every family of vision transformers."""
 
     hidden_size: Count
     num_hidden_layers: Count
     num_attention_heads: Count
-    image_size: Count | list[Count]
-    patch_size: Count | list[Count]
-    num_channels: Count = 3
     hidden_act: str = "gelu"
     layer_norm_eps: Positive = 1e-12
     hidden_dropout_prob: Rate = 0.0
@@ -67,20 +82,12 @@ class VisionKeys:
         """Every norm of the model."""
         return NormSpec(eps=self.layer_norm_eps)
 
-
-def patches(keys: VisionKeys, *, n_class_tokens: int = 1, n_registers: int = 0) -> PatchEmbedding:
-    """The patches these keys describe."""
-    return PatchEmbedding(
-        image_size=rows_and_columns("image_size", keys.image_size),
-        patch_size=rows_and_columns("patch_size", keys.patch_size),
-        n_channels=keys.num_channels,
-        n_class_tokens=n_class_tokens,
-        n_registers=n_registers,
-        dropout=keys.hidden_dropout_prob,
-    )
+    def patches(self, **more: Any) -> PatchEmbedding:
+        """The patches, dropped out as all that the layers read."""
+        return super().patches(dropout=self.hidden_dropout_prob, **more)
 
 
-def rows_and_columns(name: str, size: int | list[int]) -> tuple[int, int]:
+def _rows_and_columns(name: str, size: int | list[int]) -> tuple[int, int]:
     """Rows and columns; one number stands for both."""
     if isinstance(size, int):
         return size, size
@@ -135,30 +142,44 @@ def classifier(
 
 def common_keys(config: ModelConfig) -> dict[str, Any]:
     """The `VisionKeys` of a config, by name."""
-    stack, pixels = config.output_stack, pixels_of(config)
+    stack = config.output_stack
+    return {
+        **stack_keys(stack),
+        **picture_keys(stack),
+        "hidden_dropout_prob": pixels_of(stack).dropout,
+        "attention_probs_dropout_prob": stack.layers[0].attention.dropout,
+        "id2label": class_names(config.head),
+    }
+
+
+def stack_keys(stack: StackConfig) -> dict[str, Any]:
+    """The keys that say how many layers there are, and of which sizes."""
     first = stack.layers[0]
     norm = first.attention_residual.before
     return {
         "hidden_size": stack.d_model,
         "num_hidden_layers": stack.n_layers,
         "num_attention_heads": first.attention.n_heads,
-        "image_size": _written(pixels.image_size),
-        "patch_size": _written(pixels.patch_size),
-        "num_channels": pixels.n_channels,
         "hidden_act": activation_name(first.feed_forward.activation),
         "layer_norm_eps": norm.eps if norm else 1e-12,
-        "hidden_dropout_prob": pixels.dropout,
-        "attention_probs_dropout_prob": first.attention.dropout,
-        "id2label": class_names(config.head),
     }
 
 
-def pixels_of(config: ModelConfig) -> PatchEmbedding:
-    """The patches of the output stack; ConfigError where it reads something else."""
-    embedding = config.output_stack.embedding
-    if not isinstance(embedding, PatchEmbedding):
+def picture_keys(stack: StackConfig) -> dict[str, Any]:
+    """The `PictureKeys` of a stack, by name."""
+    pixels = pixels_of(stack)
+    return {
+        "image_size": _written(pixels.image_size),
+        "patch_size": _written(pixels.patch_size),
+        "num_channels": pixels.n_channels,
+    }
+
+
+def pixels_of(stack: StackConfig) -> PatchEmbedding:
+    """The patches of a stack; ConfigError where it reads something else."""
+    if not isinstance(stack.embedding, PatchEmbedding):
         raise ConfigError("the model reads no pixels: there they are all it reads")
-    return embedding
+    return stack.embedding
 
 
 def _written(size: tuple[int, int]) -> int | list[int]:

@@ -21,7 +21,7 @@ class VitKeys(vision.VisionKeys):
     def encoder(self, n_class_tokens: int = 1) -> StackConfig:
         """The stack they describe."""
         feed_forward = vision.feed_forward(self, self.intermediate_size)
-        patches = vision.patches(self, n_class_tokens=n_class_tokens)
+        patches = self.patches(n_class_tokens=n_class_tokens)
         return vision.encoder(self, patches, vision.layer(self, feed_forward, bias=self.qkv_bias))
 
 

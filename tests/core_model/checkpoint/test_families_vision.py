@@ -15,7 +15,9 @@ from transformers import PreTrainedModel
 from core_model.checkpoint import open_checkpoint
 from core_model.checkpoint.export import save_as_family
 from core_model.errors import ConfigError, TraceError
+from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, Trace, run_trace
+from core_model.trace.edits import AblateHead
 from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT, saved, seeded
 
 SIZES: dict[str, Any] = {
@@ -243,53 +245,151 @@ VISION: dict[str, Any] = {**TOWER, "num_hidden_layers": 2, "image_size": 21, "pa
 IDS = (0, 14, 3, 5, 9, 2, 6, 22)
 
 
-@pytest.mark.parametrize("family", ["CLIP", "Siglip"])
-def test_two_towers_agree_on_every_head_and_their_hidden_states(family: str, tmp_path: Path) -> None:
-    model: Any = tiny(family, "Model", {"text_config": TEXT, "vision_config": VISION})
-    ids, pixels = torch.tensor(IDS), pixels_for(21, 2)
-    text, vision = computed(model.text_model, input_ids=ids), computed(model.vision_model, pixel_values=pixels)
-    with open_checkpoint(saved(model, tmp_path)) as checkpoint:
+TOWERS = {"text": ("ids", "input_ids"), "vision": ("pixels", "pixel_values")}
+"""What our inputs and the library's call what a tower reads."""
+GIVEN = {"ids": torch.tensor(IDS), "pixels": pixels_for(21, 2)}
+PAIRS = {
+    "CLIP": {"text_config": TEXT, "vision_config": VISION, "projection_dim": 11},
+    "CLIP-old-end": {"text_config": {**TEXT, "eos_token_id": 2}, "vision_config": VISION, "projection_dim": 11},
+    "Siglip": {"text_config": {**TEXT, "projection_size": 30}, "vision_config": VISION},
+}
+
+
+def inputs_of(tower: str) -> Inputs:
+    return Inputs(ids=IDS) if tower == "text" else Inputs(pixels=GIVEN["pixels"].numpy())
+
+
+def opened_and_saved(model: PreTrainedModel, folder: Path) -> tuple[Transformer, Any]:
+    """Our model of theirs, and theirs of ours: written as the family it was read as, and read by their class."""
+    with open_checkpoint(saved(model, folder / "theirs")) as checkpoint:
         assert checkpoint.info.refusal is None
         assert checkpoint.info.unexpected == ()
-        assert [site.site for site in checkpoint.info.sites] == ["text.self", "vision.self"]
+        assert not any(fact.name == "stored for other heads" for fact in checkpoint.info.facts)
         ours = checkpoint.load_model()
-    both = run_trace(ours, Inputs(ids=IDS, pixels=pixels.numpy()), keep=["vision.final_hidden"])
-    assert_maps_agree(both, "text.self", text.attentions)
-    assert_maps_agree(both, "vision.self", vision.attentions)
-    assert_close(both.hidden, text.last_hidden_state[0].numpy())
-    assert_close(both.activation("vision.final_hidden"), vision.last_hidden_state[0].numpy())
-    alone = run_trace(ours, Inputs(ids=IDS))
-    assert alone.sites == ("text.self",)
-    assert_close(alone.hidden, text.last_hidden_state[0].numpy())
-    alone = run_trace(ours, Inputs(pixels=pixels.numpy()))
-    assert alone.sites == ("vision.self",)
-    assert_close(alone.hidden, vision.last_hidden_state[0].numpy())
+        assert checkpoint.info.family is not None
+        save_as_family(folder / "ours", ours, checkpoint.info.family)
+    library: Any = type(model)
+    again, report = library.from_pretrained(folder / "ours", attn_implementation="eager", output_loading_info=True)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    return ours, again
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_two_towers_agree_on_every_head_their_vectors_and_how_alike_they_are_both_ways(
+    case: str, tmp_path: Path
+) -> None:
+    model: Any = tiny(case.split("-")[0], "Model", PAIRS[case])
+    ours, again = opened_and_saved(model, tmp_path)
+    given = {theirs: GIVEN[name] for name, theirs in TOWERS.values()}
+    want, written = computed(model, **given), computed(again, **given)
+    trace = run_trace(ours, Inputs(ids=IDS, pixels=GIVEN["pixels"].numpy()), keep=["vision.final_hidden"])
+    text, vision = want.text_model_output, want.vision_model_output
+    assert_maps_agree(trace, "text.self", text.attentions)
+    assert_maps_agree(trace, "vision.self", vision.attentions)
+    assert_close(trace.hidden, text.last_hidden_state[0].numpy())
+    assert_close(trace.activation("vision.final_hidden"), vision.last_hidden_state[0].numpy())
+    assert_close(trace.vectors["text"], text.pooler_output[0].numpy())
+    assert_close(trace.vectors["vision"], vision.pooler_output[0].numpy())
+    assert_close(trace.logits, want.logits_per_image[0].numpy())
+    assert_close(written.logits_per_image.numpy(), want.logits_per_image.numpy())
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_one_of_two_towers_alone_has_its_vector_and_nothing_to_compare_it_with(case: str, tmp_path: Path) -> None:
+    model: Any = tiny(case.split("-")[0], "Model", PAIRS[case])
+    with open_checkpoint(saved(model, tmp_path)) as checkpoint:
+        ours = checkpoint.load_model()
+    for tower, (name, theirs) in TOWERS.items():
+        want = computed(getattr(model, f"{tower}_model"), **{theirs: GIVEN[name]})
+        trace = run_trace(ours, inputs_of(tower))
+        assert {site.split(".")[0] for site in trace.sites} == {tower}
+        assert_close(trace.hidden, want.last_hidden_state[0].numpy())
+        assert tuple(trace.vectors) == (tower,)
+        assert trace.logits is None
 
 
 @pytest.mark.parametrize(
-    ("kind", "sizes", "site"),
+    ("kind", "sizes", "tower"),
     [
-        ("CLIPText", TEXT, "text.self"),
-        ("CLIPVision", VISION, "vision.self"),
-        ("SiglipText", TEXT, "text.self"),
-        ("SiglipVision", VISION, "vision.self"),
+        ("CLIPText Model", TEXT, "text"),
+        ("CLIPText ModelWithProjection", {**TEXT, "projection_dim": 11}, "text"),
+        ("CLIPVision Model", VISION, "vision"),
+        ("CLIPVision ModelWithProjection", {**VISION, "projection_dim": 11}, "vision"),
+        ("SiglipText Model", TEXT, "text"),
+        ("SiglipVision Model", VISION, "vision"),
+        ("SiglipVision Model", {**VISION, "vision_use_head": False}, "vision"),
     ],
 )
-def test_a_tower_alone_agrees_on_every_head_and_its_hidden_states(
-    kind: str, sizes: dict[str, Any], site: str, tmp_path: Path
+def test_a_tower_alone_agrees_on_every_head_its_hidden_states_and_its_vector_both_ways(
+    kind: str, sizes: dict[str, Any], tower: str, tmp_path: Path
 ) -> None:
-    model = tiny(kind, "Model", sizes)
-    ids, pixels = torch.tensor(IDS), pixels_for(21, 2)
-    want = computed(model, input_ids=ids) if site == "text.self" else computed(model, pixel_values=pixels)
-    with open_checkpoint(saved(model, tmp_path)) as checkpoint:
-        assert checkpoint.info.refusal is None
-        assert checkpoint.info.unexpected == ()
-        ours = checkpoint.load_model()
-    given = Inputs(ids=IDS) if site == "text.self" else Inputs(pixels=pixels.numpy())
-    trace = run_trace(ours, given)
-    assert trace.sites == (site,)
-    assert_maps_agree(trace, site, want.attentions)
+    family, class_end = kind.split(" ")
+    model = tiny(family, class_end, sizes)
+    ours, again = opened_and_saved(model, tmp_path)
+    name, theirs = TOWERS[tower]
+    want, written = (computed(one, **{theirs: GIVEN[name]}) for one in (model, again))
+    trace = run_trace(ours, inputs_of(tower))
+    assert_maps_agree(trace, f"{tower}.self", want.attentions)
     assert_close(trace.hidden, want.last_hidden_state[0].numpy())
+    vector = next((key for key in ("text_embeds", "image_embeds", "pooler_output") if want.get(key) is not None), None)
+    if vector is None:
+        assert not trace.vectors
+    else:
+        assert_close(trace.vectors[tower], want[vector][0].numpy())
+        assert_close(written[vector].numpy(), want[vector].numpy())
+
+
+def test_a_text_without_its_end_token_has_no_vector(tmp_path: Path) -> None:
+    model = tiny("CLIP", "Model", PAIRS["CLIP"])
+    with open_checkpoint(saved(model, tmp_path)) as checkpoint:
+        ours = checkpoint.load_model()
+    trace = run_trace(ours, Inputs(ids=IDS[:-1], pixels=GIVEN["pixels"].numpy()))
+    assert tuple(trace.vectors) == ("vision",)
+    assert trace.logits is None
+
+
+def test_the_attention_that_pools_a_picture_is_a_site_of_one_query_and_can_be_edited(tmp_path: Path) -> None:
+    """Expected: torch.nn.MultiheadAttention, as the library has it, over the hidden states it pools."""
+    model: Any = tiny("SiglipVision", "Model", VISION)
+    with open_checkpoint(saved(model, tmp_path)) as checkpoint:
+        assert [site.site for site in checkpoint.info.sites] == ["vision.self", "vision.pool"]
+        ours = checkpoint.load_model()
+    pixels = Inputs(pixels=GIVEN["pixels"].numpy())
+    trace = run_trace(ours, pixels)
+    head: Any = model.head
+    hidden = torch.tensor(trace.hidden)[None]
+    with torch.no_grad():
+        _, want = head.attention(head.probe, hidden, hidden, average_attn_weights=False)
+    assert trace.shape("vision.pool") == (1, 5, 1, 9)
+    for index in range(5):
+        got = trace.attention("vision.pool", 0, index)
+        np.testing.assert_allclose(got, want[0, index].numpy(), atol=ATTENTION_LIMIT, rtol=0)
+    edited = run_trace(ours, pixels, edits=[AblateHead(site="vision.pool", layer=0, head=2)])
+    assert np.array_equal(edited.hidden, trace.hidden)
+    assert not np.allclose(edited.vectors["vision"], trace.vectors["vision"])
+
+
+@pytest.mark.parametrize("family", ["CLIP", "Siglip"])
+def test_a_tower_with_a_classifier_agrees_on_every_head_and_the_classes_both_ways(family: str, tmp_path: Path) -> None:
+    model = tiny(family, "ForImageClassification", {"text_config": TEXT, "vision_config": VISION, "num_labels": 3})
+    ours, again = opened_and_saved(model, tmp_path)
+    want, written = (computed(one, pixel_values=GIVEN["pixels"]) for one in (model, again))
+    trace = run_trace(ours, Inputs(pixels=GIVEN["pixels"].numpy()))
+    assert_maps_agree(trace, "vision.self", want.attentions)
+    assert_close(trace.logits, want.logits[0].numpy())
+    assert_close(written.logits.numpy(), want.logits.numpy())
+
+
+def test_the_card_says_what_comes_out_and_nothing_of_a_tower_that_is_not_there(tmp_path: Path) -> None:
+    sizes = {"text_config": TEXT, "vision_config": VISION}
+    with open_checkpoint(saved(tiny("CLIP", "Model", sizes), tmp_path / "pair")) as checkpoint:
+        facts = {fact.name: fact.value for fact in checkpoint.info.facts}
+    assert facts["output head"] == "similarity of text and image"
+    assert facts["vocabulary"] == "23"
+    with open_checkpoint(saved(tiny("CLIP", "ForImageClassification", sizes), tmp_path / "classes")) as checkpoint:
+        facts = {fact.name: fact.value for fact in checkpoint.info.facts}
+    assert facts["output head"] == "image classification"
+    assert not {"vocabulary", "context length"} & set(facts)
 
 
 def test_a_two_tower_config_that_lies_about_its_layers_is_refused_by_the_place_of_the_key(tmp_path: Path) -> None:
