@@ -132,14 +132,15 @@ def _read_in_child(
     size = file.stat().st_size
     seconds = _LEAST_SECONDS + size / _BYTES_A_SECOND if seconds is None else seconds
     room = _ROOM_BYTES + _TIMES * size if room is None else room
-    with TemporaryDirectory(ignore_cleanup_errors=True) as empty:
+    staging = out.parent.parent  # goes with what is written there, should this process be killed
+    with TemporaryDirectory(dir=staging, ignore_cleanup_errors=True) as empty:
         problem = Path(empty, "problem")
         arguments = [str(file.absolute()), str(out.absolute()), str(problem), str(room)]
         with subprocess.Popen(
             [sys.executable, "-P", pickle_child.__file__, *arguments],
             cwd=empty,
             env={**os.environ, **_ONE_THREAD},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # which ends with this process: the child then ends too
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         ) as child:

@@ -6,8 +6,9 @@ import errno
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
+_STAGING, _LOCK_NAME = ".saving-", ".lock"
 _OS_CODE = re.compile(r"code: (\d+)")
 """What safetensors says of the system's error, within a text of its own."""
 
@@ -29,12 +31,19 @@ def staged_folder(folder: Path) -> Iterator[Path]:
 
     A folder that is new or empty appears whole, at once. In one that holds files already each file of the same name is
     replaced at once, and the others, which may be somebody's, stay. Nothing changes on an error of the block.
-    CheckpointError where the path is a file; OSError when the disk refuses.
+    CheckpointError where the path is a file; OSError when the disk refuses. What a killed writer left beside the folder
+    is removed first.
     """
+    from filelock import FileLock
+
     if folder.exists() and not folder.is_dir():
         raise CheckpointError(f"{folder} is a file: choose another folder", path=folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".saving-", dir=folder.parent, ignore_cleanup_errors=True) as beside:
+    _remove_abandoned(folder.parent)
+    with (
+        TemporaryDirectory(prefix=_STAGING, dir=folder.parent, ignore_cleanup_errors=True) as beside,
+        FileLock(Path(beside, _LOCK_NAME)),
+    ):
         new = Path(beside, folder.name)
         new.mkdir()
         yield new
@@ -45,6 +54,16 @@ def staged_folder(folder: Path) -> Iterator[Path]:
             if folder.is_dir():
                 folder.rmdir()
             new.rename(folder)
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove what is staged in the folder by nobody any more: a lock ends with the process that holds it."""
+    from filelock import FileLock, Timeout
+
+    for left in parent.glob(f"{_STAGING}*"):
+        if (left / _LOCK_NAME).exists():
+            with suppress(Timeout), FileLock(left / _LOCK_NAME, timeout=0):
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:

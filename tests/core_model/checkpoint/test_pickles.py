@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import torch
 from safetensors.numpy import load_file
 
 from core_model.cancel import CancelToken
-from core_model.checkpoint import open_checkpoint
+from core_model.checkpoint import open_checkpoint, pickle_child
 from core_model.checkpoint.pickles import convert_pickle, is_pickle
 from core_model.errors import Cancelled, CheckpointError, PickleError
 from tests.core_model.checkpoint import tiny
@@ -138,6 +141,32 @@ def test_conversion_stops_when_asked(tmp_path: Path) -> None:
     with pytest.raises(Cancelled):
         convert_pickle(source, tmp_path / "out", cancel=cancel)
     assert list(tmp_path.iterdir()) == [source]
+
+
+def test_a_child_that_was_killed_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    class Killing(CancelToken):
+        """Kills the child when the parent looks after it."""
+
+        def check(self) -> None:
+            for task in Path("/proc/self/task").iterdir():
+                for child in (task / "children").read_text().split():
+                    os.kill(int(child), signal.SIGKILL)
+
+    if not Path("/proc/self/task").exists():
+        pytest.skip("children are found in /proc, which is Linux's")
+    source = saved(tmp_path / "a.pt", state())
+    with pytest.raises(CheckpointError, match=r"a\.pt made the process that read it end: do not trust it"):
+        convert_pickle(source, tmp_path / "out", cancel=Killing())
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_the_child_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
+    source, out = saved(tmp_path / "a.pt", state()), tmp_path / "out.safetensors"
+    command = [sys.executable, "-P", pickle_child.__file__, source, out, tmp_path / "problem", str(1 << 30)]
+    with subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        child.stdin.close()  # as the system does when that process is gone
+        assert child.wait(30) == 1 and not out.exists()
 
 
 @pytest.mark.parametrize("content", [{}, {"epoch": 3}, [1, 2], 3])
