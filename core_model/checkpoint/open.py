@@ -83,7 +83,8 @@ class Checkpoint:
         preprocessing = find_preprocessing(location, reading)
         reading = replace(reading, facts=(*reading.facts, *preprocessing.facts))
         self._location, self._store, self._reading = location, store, reading
-        self._tokenizer, tokenizer_notes = find_tokenizer(location.folder, reading.model_type, reading.config)
+        kind = reading.model_type or reading.family
+        self._tokenizer, tokenizer_notes = find_tokenizer(location.folder, kind, reading.config)
         self._notes = (*notes, *tokenizer_notes, *preprocessing.warnings)
         self._giver = None
         if reading.config is not None:

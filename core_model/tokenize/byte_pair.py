@@ -185,7 +185,7 @@ _OPT = _Dialect(name="byte-level BPE, OPT", build=_gpt2_model, around=_opt)
 
 _DIALECTS = {
     **dict.fromkeys(
-        ("gpt2", "gptneo", "gptj", "gptneox", "gptbigcode", "codegen", "starcoder2", "whisper", "phi"), _GPT2
+        ("gpt2", "nanogpt", "gptneo", "gptj", "gptneox", "gptbigcode", "codegen", "starcoder2", "whisper", "phi"), _GPT2
     ),
     **dict.fromkeys(("roberta", "bart", "longformer", "led"), _ROBERTA),
     **dict.fromkeys(("clip", "cliptextmodel"), _CLIP),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +14,8 @@ from core_model.errors import TokenizerError
 from core_model.wording import shown
 
 T = TypeVar("T")
+
+_TIKTOKEN_LINE = re.compile(rb"[A-Za-z0-9+/]+=* \d+\r?\n")
 
 SIZE_LIMIT = 128 * 2**20
 """Bytes. The largest tokenizers published have 35 MB."""
@@ -50,6 +53,11 @@ def read_bytes(path: Path) -> bytes:
     if start.startswith((b"<!doctype html", b"<html")):
         raise fault(path, "is a web page, not a tokenizer: download the raw file again")
     return data
+
+
+def is_tiktoken(path: Path) -> bool:
+    """Whether a file begins as tiktoken's do: on each line a token in base64 and its rank."""
+    return _TIKTOKEN_LINE.match(read_bytes(path)) is not None
 
 
 def read_text(path: Path) -> str:

@@ -6,17 +6,20 @@ from pathlib import Path
 
 from core_model.errors import TokenizerError
 from core_model.tokenize.encoding import Tokenizer
-from core_model.tokenize.files import present
+from core_model.tokenize.files import is_tiktoken, present
 from core_model.tokenize.native import NATIVE_FILE, load_native
 from core_model.tokenize.settings import read_settings
 
 _SENTENCE_PIECE_FILES = (
     "tokenizer.model",
+    *(f"tokenizer.model.v{version}" for version in (7, 3, 2, 1)),  # Mistral's own, from newer to older
     "spiece.model",
     "sentencepiece.bpe.model",
     "spm.model",
     "sentencepiece.model",
 )
+_LLAMA_TYPES = ("llama", "mistralnative", "")
+"""Whose tokenizer.model may be Llama 3's, in tiktoken's format."""
 
 # The tokenizers and sentencepiece libraries are imported where a file needs them: this module is imported at start-up.
 
@@ -35,6 +38,10 @@ def load_tokenizer(folder: Path, *, model_type: str | None = None, vocab_size: i
         return load_tokenizer_json(folder / "tokenizer.json", vocab_size)
     if present(folder, NATIVE_FILE):
         return load_native(folder / NATIVE_FILE, vocab_size)
+    if present(folder, "tekken.json"):
+        from core_model.tokenize.ranked import load_tekken
+
+        return load_tekken(folder / "tekken.json", vocab_size)
     return _load_separate_files(folder, model_type, vocab_size)
 
 
@@ -69,6 +76,10 @@ def _load_sentence_piece(path: Path, model_type: str | None, rows: int | None) -
         from core_model.tokenize.translation import load_m2m100
 
         return load_m2m100(path, settings, rows)
+    if settings.family in _LLAMA_TYPES and is_tiktoken(path):
+        from core_model.tokenize.ranked import load_llama3
+
+        return load_llama3(path, rows)
     from core_model.tokenize.sentence_piece_families import load_sentence_piece
 
     return load_sentence_piece(path, settings, rows)

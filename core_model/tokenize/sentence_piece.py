@@ -12,13 +12,12 @@ from typing import Any
 from sentencepiece import SentencePieceProcessor
 
 from core_model.tokenize.encoding import Encoding, Span, Tokenizer, require_unicode, unused_row, within_rows
-from core_model.tokenize.files import fault, read_bytes
+from core_model.tokenize.files import fault, is_tiktoken, read_bytes
 from core_model.tokenize.template import Template
 from core_model.tokenize.token_text import Spelling, text_of, texts_of
 
 _SPELLING = Spelling(byte_pieces=True, space="▁")
 _BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
-_TIKTOKEN_LINE = re.compile(rb"[A-Za-z0-9+/]+=* \d+\r?\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +31,7 @@ class PieceModel:
 def read_model(path: Path) -> PieceModel:
     """The sentencepiece model in `path`."""
     data = read_bytes(path)
-    if _TIKTOKEN_LINE.match(data):
+    if is_tiktoken(path):
         raise fault(
             path, "is a tiktoken vocabulary, not a sentencepiece model: put the model's tokenizer.json beside it"
         )

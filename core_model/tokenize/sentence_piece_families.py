@@ -190,7 +190,7 @@ _T5 = Family(numbering=_t5, around=_ended)
 _XLMR = Family(numbering=_fairseq, around=_roberta_around)
 
 FAMILIES = {
-    **dict.fromkeys(("llama", "mistral", "mixtral", "gemma", "gemma2", "phi3"), _LLAMA),
+    **dict.fromkeys(("llama", "mistral", "mixtral", "mistralnative", "gemma", "gemma2", "phi3"), _LLAMA),
     **dict.fromkeys(("t5", "mt5", "umt5"), _T5),
     **dict.fromkeys(("xlmroberta", "xlmr"), _XLMR),
     "albert": Family(numbering=_direct, around=_bert_around, cleaning=_albert_cleaning),

@@ -72,6 +72,15 @@ def write_header(folder: Path, text: str) -> Path:
     return folder
 
 
+def test_a_gpt2_vocabulary_beside_weights_without_a_config_is_read_as_one(tmp_path: Path) -> None:
+    folder = write(tmp_path, gpt2())
+    (folder / "vocab.json").write_text(json.dumps({**{c: i for i, c in enumerate("abcdefghij")}, "ab": 10}))
+    (folder / "merges.txt").write_text("a b\n")
+    with open_checkpoint(folder, assume={"n_heads": 5}) as checkpoint:
+        assert checkpoint.tokenizer is not None
+        assert checkpoint.tokenizer.warnings == ()
+
+
 @pytest.mark.parametrize("where", ["model_args.json", "config.json", "part of config.json", "header"])
 def test_model_args_are_used_as_stated(where: str, tmp_path: Path) -> None:
     model = gpt2()
