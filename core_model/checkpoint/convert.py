@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint.export import check_new, express_some_way, expressing_families, family_named, save_as_family
 from core_model.checkpoint.families.family import Family
-from core_model.checkpoint.open import open_checkpoint
+from core_model.checkpoint.open import Checkpoint, open_checkpoint
 from core_model.checkpoint.wording import shown, some_of
 from core_model.config import ModelConfig
 from core_model.device import DTYPES
 from core_model.disk import why_not_written
 from core_model.errors import CheckpointError, ConfigError
+
+if TYPE_CHECKING:
+    from core_model.nn.transformer import Transformer
 
 
 def convert(
@@ -33,19 +37,24 @@ def convert(
     """
     check_new(folder)
     with open_checkpoint(path, assume=assume) as checkpoint:
-        info, config = checkpoint.info, checkpoint.config
-        if info.refusal is not None or config is None:
-            raise CheckpointError(f"{info.name} cannot be converted: {info.refusal}", path=path)
-        chosen = _only_that(config, family) if family else _best(config, info.name, info.family)
-        model = checkpoint.load_model(cancel=cancel, progress=progress)
-        if info.dtype in DTYPES:
-            model = model.to(DTYPES[info.dtype])
-        try:
-            save_as_family(folder, model, chosen.key, tokenizer_from=checkpoint.folder)
-        except OSError as error:
-            raise CheckpointError(
-                f"{shown(folder)} cannot be written: {why_not_written(error, folder)}", path=folder
-            ) from error
+        return convert_opened(
+            checkpoint, folder, family, lambda: checkpoint.load_model(cancel=cancel, progress=progress)
+        )
+
+
+def convert_opened(checkpoint: Checkpoint, folder: Path, family: str | None, load: Callable[[], Transformer]) -> Family:
+    """The same with a checkpoint that is open, and its model, which stays as it is. `load` is called last."""
+    check_new(folder)
+    info, config = checkpoint.info, checkpoint.config
+    if info.refusal is not None or config is None:
+        raise CheckpointError(f"{info.name} cannot be converted: {info.refusal}", path=info.path)
+    chosen = _only_that(config, family) if family else _best(config, info.name, info.family)
+    model, dtype = load(), DTYPES.get(info.dtype)
+    try:
+        save_as_family(folder, model, chosen.key, tokenizer_from=checkpoint.folder, dtype=dtype)
+    except OSError as error:
+        told = why_not_written(error, folder)
+        raise CheckpointError(f"{shown(folder)} cannot be written: {told}", path=folder) from error
     return chosen
 
 

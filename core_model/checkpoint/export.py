@@ -136,8 +136,17 @@ def check_new(folder: Path) -> None:
         raise CheckpointError(f"{file_name(folder)} is not empty: choose a new folder", path=folder)
 
 
-def save_as_family(folder: Path, model: Transformer, family_key: str, *, tokenizer_from: Path | None = None) -> None:
+def save_as_family(
+    folder: Path,
+    model: Transformer,
+    family_key: str,
+    *,
+    tokenizer_from: Path | None = None,
+    dtype: torch.dtype | None = None,
+) -> None:
     """Write config.json, model.safetensors and the tokenizer files found in `tokenizer_from`.
+
+    The weights are written in `dtype`, by default in the model's own.
 
     The folder must be new or empty: nothing of someone else's is replaced. ConfigError when the family cannot say the
     model; CheckpointError for a folder in use; OSError when the disk refuses.
@@ -145,9 +154,9 @@ def save_as_family(folder: Path, model: Transformer, family_key: str, *, tokeniz
     expression, said = express_some_way(model.config, family_named(family_key))
     check_new(folder)
     state = model.state_dict() if said == model.config else folded_state(model.config, model.state_dict())
-    dtype = next(iter(state.values())).dtype
+    dtype = dtype or next(iter(state.values())).dtype
     with staged_folder(folder) as new:
-        write_weights(new, expression.tensors(state, said))
+        write_weights(new, {name: tensor.to(dtype) for name, tensor in expression.tensors(state, said).items()})
         stored = {"torch_dtype": str(dtype).removeprefix("torch.")}
         write_json(new / CONFIG_NAME, {**expression.document, **stored}, indent=2)
         for name in TOKENIZER_FILES:

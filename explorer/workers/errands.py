@@ -28,10 +28,12 @@ def answer_health(engine: Engine, query: HealthQuery, cancel: CancelToken, progr
 
 
 def answer_save(engine: Engine, query: SaveAsFamilyQuery, cancel: CancelToken, progress: Progress) -> Path:
-    from core_model.checkpoint.convert import convert
+    from core_model.checkpoint.convert import convert_opened
 
-    given = dict(query.source.assume) or None
-    convert(query.source.path, query.folder, query.family, assume=given, cancel=cancel, progress=progress)
+    source = query.source
+    convert_opened(
+        engine.checkpoint(source), query.folder, query.family, lambda: engine.model(source, cancel, progress)
+    )
     return query.folder
 
 

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from core_model.cancel import CancelToken
+from core_model.checkpoint import Checkpoint
 from core_model.errors import Cancelled, CheckpointError, TokenizerError
 from explorer.state.app_state import Cell, ModelInput, Source, Span
+from explorer.state.errands import SaveAsFamilyQuery
 from explorer.state.queries import (
     HeadsQuery,
     InspectorQuery,
@@ -22,6 +25,7 @@ from explorer.state.queries import (
     TraceQuery,
 )
 from explorer.workers.engine import Engine
+from tests.core_model.checkpoint import tiny
 from tests.explorer.models import (
     N_HEADS,
     N_LAYERS,
@@ -168,3 +172,16 @@ def test_only_so_many_checkpoints_keep_their_files_open(engine: Engine, folder: 
     for opening in range(1, 6):
         engine.checkpoint(Source(path=folder / "decoder", opening=opening))
     assert engine.checkpoint(Source(path=folder / "decoder")) is not first
+
+
+def test_saving_a_model_that_has_been_run_loads_nothing_again(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source(path=tiny.write(tmp_path / "model"))
+    model = engine.model(source, CancelToken(), lambda fraction: None)
+    monkeypatch.setattr(Checkpoint, "load_model", lambda self, **more: pytest.fail("it was loaded again"))
+    ask(engine, SaveAsFamilyQuery(source=source, family="gpt2", folder=tmp_path / "out"))
+    saved = load_file(tmp_path / "out" / "model.safetensors")
+    np.testing.assert_array_equal(
+        saved["transformer.wte.weight"], model.state_dict()["decoder.embedding.token.weight"].numpy()
+    )
