@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from core_model.wording import printable
+
 
 class CoreError(Exception):
-    """A problem the user can act on; its text is shown as it is."""
+    """A problem the user can act on; its text is one line, shown as it is, whatever a file made it quote."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
 
 class ConfigError(CoreError):
