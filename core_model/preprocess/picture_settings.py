@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from reprlib import repr as shown
 from typing import Any, Literal, TypeAlias, get_args
 
 from core_model.errors import InputError
@@ -102,7 +103,7 @@ def stated_settings(document: Mapping[str, Any], family: str, n_channels: int, f
     processor = processor_of(document, family, file)
     unknown = [key for key, does in document.items() if key.startswith("do_") and does is True and key not in _STEPS]
     if unknown:
-        raise InputError(f"{file} asks for {unknown[0]}, a step that is not done here")
+        raise InputError(f"{file} asks for {shown(unknown[0])}, a step that is not done here")
     stated = {key: value for key, value in document.items() if value is not None}
     reads = {"default_to_square": processor not in READ_SHORTER_SIDE}
     keys = read_keys({**reads, **PROCESSORS[processor], **stated}, _Keys, file)
@@ -132,7 +133,7 @@ def timm_settings(document: Mapping[str, Any], n_channels: int) -> PictureSettin
     if not 0.1 <= keys.crop_pct <= 1:
         raise InputError(f"crop_pct is {keys.crop_pct:g} in {_TIMM_FILE}: expected a share of the picture, 0.1 to 1")
     crop = _size("input_size", keys.input_size[1:], _TIMM_FILE)
-    wide = (math.floor(crop[0] / keys.crop_pct), math.floor(crop[1] / keys.crop_pct))
+    wide = _size("input_size / crop_pct", [math.floor(side / keys.crop_pct) for side in crop], _TIMM_FILE)
     squashes = keys.crop_mode == "squash"
     if not squashes and crop[0] != crop[1]:
         raise InputError(f"input_size is {keys.input_size} in {_TIMM_FILE}: only squares are cut out here")
@@ -153,7 +154,7 @@ def usual_settings(family: str, image_size: Size, n_channels: int) -> PictureSet
     if n_channels != 3:
         document |= {"image_mean": 0.5, "image_std": 0.5}
     settings = stated_settings(document, family, n_channels, "the usual settings")
-    (rows, columns), at_224 = image_size, settings.resize
+    (rows, columns), at_224 = _size("image_size", list(image_size), "config.json"), settings.resize
     if isinstance(at_224, int):
         resize = at_224 * max(image_size) // 224
     else:
@@ -164,20 +165,16 @@ def usual_settings(family: str, image_size: Size, n_channels: int) -> PictureSet
 def _resize(keys: _Keys, file: str) -> int | Size:
     """The length of the shorter side, or rows and columns."""
     size = keys.size
-    if isinstance(size, dict):
-        size = {key: side for key, side in size.items() if side is not None}
-        if size.keys() == {"shortest_edge"}:
-            size = size["shortest_edge"]
-        elif size.keys() == {"height", "width"}:
-            return _size("size", [size["height"], size["width"]], file)
-        else:
-            raise InputError(
-                f"size names {', '.join(size) or 'nothing'} in {file}: expected shortest_edge, or height and width"
-            )
-    elif isinstance(size, int) and keys.default_to_square:
-        return _size("size", [size, size], file)
     if isinstance(size, int):
-        return _size("size", [size, size], file)[0]
+        both = _size("size", [size, size], file)
+        return both if keys.default_to_square else both[0]
+    if isinstance(size, dict):
+        sides = {key: side for key, side in size.items() if side is not None}
+        if sides.keys() == {"shortest_edge"}:
+            return _size("size", [sides["shortest_edge"]] * 2, file)[0]
+        if sides.keys() != {"height", "width"}:
+            raise InputError(f"size names {shown(list(sides))} in {file}: expected shortest_edge, or height and width")
+        size = [sides["height"], sides["width"]]
     return _size("size", size or [], file)
 
 
@@ -189,7 +186,7 @@ def _crop(size: int | list[int] | dict[str, int | None] | None, file: str) -> Si
 
 def _size(key: str, sides: list[int], place: str) -> Size:
     if len(sides) != 2 or not all(1 <= side <= MAX_SIDE for side in sides):
-        raise InputError(f"{key} is {sides} in {place}: expected rows and columns of 1 to {MAX_SIDE} pixels")
+        raise InputError(f"{key} is {shown(sides)} in {place}: expected rows and columns of 1 to {MAX_SIDE} pixels")
     return sides[0], sides[1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import repr as shown
 from typing import Any
 
 from core_model.errors import InputError
@@ -57,6 +58,6 @@ def processor_of(document: Mapping[str, Any], family: str, file: str) -> str:
     if found is None:
         known = ", ".join(f"{key}ImageProcessor" for key in PROCESSORS)
         raise InputError(
-            f"image_processor_type is {named!r} in {file}: its steps are not known here, but those of {known} are"
+            f"image_processor_type is {shown(named)} in {file}: its steps are not known here, but those of {known} are"
         )
     return found

@@ -65,8 +65,11 @@ def test_the_settings_are_said_in_words() -> None:
     ("document", "message"),
     [
         ({"image_processor_type": "ConvNextImageProcessor"}, "image_processor_type is 'ConvNextImageProcessor' in"),
-        ({"do_pad": True}, "asks for do_pad, a step that is not done here"),
-        ({"size": {"longest_edge": 300}}, "size names longest_edge in .*: expected shortest_edge, or height and width"),
+        ({"do_pad": True}, "asks for 'do_pad', a step that is not done here"),
+        (
+            {"size": {"longest_edge": 300}},
+            "size names .*longest_edge.* in .*: expected shortest_edge, or height and width",
+        ),
         ({"size": {"shortest_edge": 0}}, r"size is \[0, 0\] in .*: expected rows and columns of 1 to 4096 pixels"),
         ({"size": 10**9}, r"size is \[1000000000, 1000000000\] in"),
         ({"size": [1, 2, 3]}, r"size is \[1, 2, 3\] in"),
@@ -90,6 +93,7 @@ def test_a_wrong_key_is_named_with_its_value_and_its_file(document: dict[str, An
     [
         ({"input_size": [224, 224]}, r"input_size is \[224, 224\] in pretrained_cfg of config.json: expected channels"),
         ({"input_size": [3, 224, 448]}, "only squares are cut out here"),
+        ({"input_size": [3, 4000, 4000], "crop_pct": 0.5}, r"input_size / crop_pct is \[8000, 8000\] in"),
         ({"crop_mode": "border"}, "crop_mode is 'border' in .*: only center and squash are done here"),
         ({"interpolation": "random"}, "interpolation is 'random' in"),
         ({"crop_pct": 0}, "crop_pct is 0 in .*: expected a share of the picture, 0.1 to 1"),
@@ -104,3 +108,8 @@ def test_a_wrong_key_of_timm_is_named_with_its_value(more: dict[str, Any], messa
 def test_timm_may_squash_a_picture_instead_of_cutting_it() -> None:
     settings = timm_settings({**TIMM, "input_size": [3, 96, 192], "crop_mode": "squash", "crop_pct": 0.75}, 3)
     assert (settings.resize, settings.crop) == ((128, 256), (96, 192))
+
+
+def test_images_beyond_all_measure_have_no_usual_settings() -> None:
+    with pytest.raises(InputError, match=r"image_size is \[100000, 100000\] in config.json"):
+        usual_settings("native", (100_000, 100_000), 3)
