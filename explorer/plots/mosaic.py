@@ -180,10 +180,10 @@ class HeadMosaic(QWidget):
     def _painted_tiles(self, picture: MosaicPicture, layout: MosaicLayout) -> QPixmap:
         """All tiles and bars, painted once for a size and a picture."""
         theme, scale = self._themes.theme, self.devicePixelRatioF()
-        tiles = pooled_tiles(picture.thumbnails, self._step(picture, layout))
+        tiles = pooled_tiles(picture.thumbnails, *self._step(picture, layout))
         table = lookup_table(picture.colormap, is_dark=theme.is_dark)
         atlas = colored_image(_side_by_side(tiles), picture.levels, table)
-        source = tiles.shape[2]
+        height, width = tiles.shape[2:]
         canvas = QPixmap(self.size() * scale)
         canvas.setDevicePixelRatio(scale)
         canvas.fill(Qt.GlobalColor.transparent)
@@ -194,15 +194,17 @@ class HeadMosaic(QWidget):
                 target = layout.tile_rect(layer, head)
                 if hatch is not None:
                     painter.drawTiledPixmap(target, hatch)
-                painter.drawImage(target, atlas, QRect(head * source, layer * source, source, source))
+                painter.drawImage(target, atlas, QRect(head * width, layer * height, width, height))
         if picture.head_values is not None and layout.bar_room:
             self._paint_bars(painter, layout, picture.head_values)
         painter.end()
         return canvas
 
-    def _step(self, picture: MosaicPicture, layout: MosaicLayout) -> int:
-        """How many values of a small picture, along each side, share a pixel."""
-        return max(1, math.ceil(picture.thumbnails.shape[2] / (layout.tile * self.devicePixelRatioF())))
+    def _step(self, picture: MosaicPicture, layout: MosaicLayout) -> tuple[int, int]:
+        """How many values of a small picture, down and across, share a pixel."""
+        pixels = layout.tile * self.devicePixelRatioF()
+        down, across = (max(1, math.ceil(n / pixels)) for n in picture.thumbnails.shape[2:])
+        return down, across
 
     def _paint_bars(self, painter: QPainter, layout: MosaicLayout, values: FloatArray) -> None:
         theme = self._themes.theme
@@ -218,7 +220,7 @@ class HeadMosaic(QWidget):
     def _paint_title(self, painter: QPainter, picture: MosaicPicture, layout: MosaicLayout) -> None:
         theme = self._themes.theme
         y = 0
-        note = painted_note(picture.note, is_dense=self._step(picture, layout) > 1)
+        note = painted_note(picture.note, is_dense=self._step(picture, layout) != (1, 1))
         lines = ((heading_font(), theme.text, picture.title), (caption_font(), theme.text_muted, note))
         for font, color, text in lines:
             metrics = QFontMetrics(font)
@@ -309,6 +311,6 @@ class HeadMosaic(QWidget):
 
 
 def _side_by_side(thumbnails: FloatArray) -> FloatArray:
-    """[layers, heads, s, s] as one picture [layers * s, heads * s]."""
+    """[layers, heads, y, x] as one picture [layers * y, heads * x]."""
     n_layers, n_heads, height, width = thumbnails.shape
     return thumbnails.transpose(0, 2, 1, 3).reshape(n_layers * height, n_heads * width)

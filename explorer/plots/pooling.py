@@ -31,12 +31,12 @@ def pooled_picture(picture: HeatmapPicture, down: int, across: int) -> HeatmapPi
     )
 
 
-def pooled_tiles(tiles: FloatArray, step: int) -> FloatArray:
-    """Tiles [..., s, s] with the largest of each block of step x step; NaN where all of a block is."""
-    padding = [(0, 0)] * (tiles.ndim - 2) + [(0, -tiles.shape[-1] % step)] * 2
+def pooled_tiles(tiles: FloatArray, down: int, across: int) -> FloatArray:
+    """Tiles [..., y, x] with the largest of each block of down x across; NaN where all of a block is."""
+    padding = [*[(0, 0)] * (tiles.ndim - 2), (0, -tiles.shape[-2] % down), (0, -tiles.shape[-1] % across)]
     whole = np.pad(tiles, padding, constant_values=np.nan)
-    n = whole.shape[-1] // step
-    return np.fmax.reduce(whole.reshape(*whole.shape[:-2], n, step, n, step), axis=(-3, -1))
+    n_rows, n_cols = whole.shape[-2] // down, whole.shape[-1] // across
+    return np.fmax.reduce(whole.reshape(*whole.shape[:-2], n_rows, down, n_cols, across), axis=(-3, -1))
 
 
 def _all(cells: BoolArray | None, down: int, across: int) -> BoolArray | None:

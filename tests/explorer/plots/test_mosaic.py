@@ -141,3 +141,16 @@ def test_a_tile_smaller_than_its_picture_shows_the_largest_weight_and_no_mean(mo
     places = [(x, y) for x in range(tile.left(), tile.right()) for y in range(tile.top(), tile.bottom())]
     colors = [QColor(*lookup_table("viridis")[end].tolist()).name() for end in (0, 255)]
     assert {image.pixelColor(*place).name() for place in places} == set(colors)
+
+
+def test_the_picture_of_a_cross_attention_is_drawn_whole(qtbot, themes, mosaic):
+    """Three queries over nine keys: each head has its value in the last row and the last column alone."""
+    thumbnails = np.zeros((N_LAYERS, N_HEADS, 3, 9), dtype=np.float32)
+    thumbnails[:, :, 2, 8] = np.arange(12).reshape(N_LAYERS, N_HEADS) / 11
+    mosaic.set_picture(picture(thumbnails=thumbnails))
+    table = lookup_table("viridis")
+    for layer in range(N_LAYERS):
+        for head in range(N_HEADS):
+            corner = mosaic._layout.tile_rect(layer, head).bottomRight() - QPoint(2, 4)
+            expected = table[round(255 * (4 * layer + head) / 11)]
+            assert pixel(mosaic, corner) == QColor(*expected.tolist())

@@ -50,6 +50,12 @@ def test_a_pixel_is_masked_only_where_all_of_its_cells_are() -> None:
 def test_a_tile_keeps_its_largest_weights_and_is_masked_only_where_a_whole_block_is() -> None:
     tile = np.full((1, 1, 3, 3), np.nan, dtype=np.float32)
     tile[0, 0, 0, 1], tile[0, 0, 2, 0] = 0.7, 0.2
-    pooled = pooled_tiles(tile, 2)
+    pooled = pooled_tiles(tile, 2, 2)
     expected = np.array([[0.7, np.nan], [0.2, np.nan]], dtype=np.float32)
     np.testing.assert_array_equal(pooled[0, 0], expected)
+
+
+def test_a_tile_that_is_no_square_is_pooled_along_each_side_by_itself() -> None:
+    tile = np.arange(10, dtype=np.float32).reshape(1, 1, 2, 5)
+    expected = np.array([[1, 3, 4], [6, 8, 9]], dtype=np.float32)
+    np.testing.assert_array_equal(pooled_tiles(tile, 1, 2)[0, 0], expected)
