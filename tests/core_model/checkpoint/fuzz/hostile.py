@@ -12,7 +12,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.stored_types import STORED_TYPES
 from tests.core_model.checkpoint.fuzz import wholes
-from tests.core_model.checkpoint.fuzz.wholes import CONFIG, INDEX, WEIGHTS, Folder
+from tests.core_model.checkpoint.fuzz.wholes import CONFIG, INDEX, PICTURE, PREPROCESSOR, SOUND, WEIGHTS, Folder
 
 Place: TypeAlias = tuple[str | int, ...]
 
@@ -220,6 +220,18 @@ def broken_adapter(draw: DrawFn) -> Case:
 
 
 @st.composite
+def broken_preprocessing(draw: DrawFn) -> Case:
+    """A model of pictures or sounds whose settings, or whose picture or sound, are not what they were."""
+    folder = Case(draw(st.sampled_from(wholes.with_files())))
+    document = json.loads(folder[PREPROCESSOR])
+    folder[PREPROCESSOR] = draw(_broken(document, [*document, "image_processor_type", "shortest_edge", "n_samples"]))
+    file = next(name for name in (PICTURE, SOUND) if name in folder)
+    if draw(st.booleans()):
+        folder[file] = draw(_broken_bytes(folder[file]))
+    return folder
+
+
+@st.composite
 def broken_bytes(draw: DrawFn) -> Case:
     """Any folder with any of its files broken as bytes, another file in its place, or gone."""
     folder = Case(draw(st.sampled_from([*wholes.every()])))
@@ -239,6 +251,7 @@ KINDS: Mapping[str, Callable[[], SearchStrategy[Case]]] = {
     "index": broken_index,
     "tokenizer": broken_tokenizer,
     "adapter": broken_adapter,
+    "preprocessing": broken_preprocessing,
     "bytes": broken_bytes,
 }
 
@@ -316,7 +329,7 @@ def _near(value: Any) -> list[Any]:
             [value],
             {value: value},
             value[1:],
-            value.encode().hex(),
+            f"{value}.",
         ]
     if isinstance(value, list):
         return [value[::-1], value * 2, value[1:], [value], dict(enumerate(value)), [*value, None]]

@@ -138,9 +138,13 @@ def _look_through(checkpoint: Checkpoint) -> None:
 
 
 def _inputs(checkpoint: Checkpoint) -> Inputs:
-    """A text where the model has a tokenizer, else something of the right kind."""
+    """A text where the model has a tokenizer, a file where there is one, else something of the right kind."""
     if "text" in checkpoint.info.reads:
         return checkpoint.encode(TEXT)
+    if (picture := checkpoint.folder / wholes.PICTURE).exists():
+        return checkpoint.encode(picture=picture)
+    if (sound := checkpoint.folder / wholes.SOUND).exists():
+        return checkpoint.encode(sound=sound, target=None)
     config = checkpoint.config
     assert config is not None
     return _typed(config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import wave
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias
 
 import sentencepiece
 import torch
+from PIL import Image
 from safetensors.torch import save
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -29,7 +31,8 @@ from core_model.tokenize.native import CharacterTokenizer
 Folder: TypeAlias = Mapping[str, bytes]
 
 WEIGHTS, CONFIG, INDEX = "model.safetensors", "config.json", "model.safetensors.index.json"
-PARAMS = "params.json"
+PARAMS, PREPROCESSOR = "params.json", "preprocessor_config.json"
+PICTURE, SOUND = "picture.png", "sound.wav"
 SENTENCES = ["The cat sat on the mat.", "A naïve reader asks: what does this head attend to?", "3, 14 and 159"] * 20
 _VOCAB = 512
 _SIZES = (
@@ -45,11 +48,11 @@ _SIZES = (
     (r"(bos|eos|pad|decoder_start)_token_id", 1),
 )
 _TOGETHER = {"gpt_neo": {"attention_types": [[["global", "local"], 1]]}}
-_NO_CONFIG = ("timm_vit", "torch_transformer", "torch_encoder", "torch_attention")
-"""Families of bare state dicts, which `bare` makes."""
+_NO_CONFIG = ("torch_", "timm_")
+"""How families of bare state dicts begin; `bare` makes some."""
 
 
-FAMILY_KEYS = [family.key for family in FAMILIES if family.key not in _NO_CONFIG]
+FAMILY_KEYS = [family.key for family in FAMILIES if not family.key.startswith(_NO_CONFIG)]
 
 
 @cache
@@ -167,6 +170,35 @@ def with_tokenizers() -> dict[str, Folder]:
     }
 
 
+@cache
+def with_files() -> tuple[Folder, ...]:
+    """Models of pictures and sounds with their settings, and with something to read."""
+    picture, sound = io.BytesIO(), io.BytesIO()
+    Image.new("RGB", (12, 10), (200, 30, 60)).save(picture, "PNG")
+    with wave.open(sound, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16000)
+        file.writeframes(bytes(range(256)) * 20)
+    pictures = {
+        "do_resize": True,
+        "size": {"height": 8, "width": 8},
+        "resample": 3,
+        "do_center_crop": False,
+        "crop_size": 8,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.2, 0.2, 0.2],
+    }
+    sounds = {"feature_size": 4, "sampling_rate": 16000, "hop_length": 160, "n_fft": 400, "chunk_length": 30}
+    seeing = {PREPROCESSOR: json.dumps(pictures).encode(), PICTURE: picture.getvalue()}
+    hearing = {PREPROCESSOR: json.dumps(sounds).encode(), SOUND: sound.getvalue()}
+    families = of_families()
+    return *({**families[key], **seeing} for key in ("vit", "dinov2", "clip")), {**families["whisper"], **hearing}
+
+
 def split(file: bytes) -> tuple[dict[str, Any], bytes]:
     """The header and the data of a safetensors file."""
     end = 8 + int.from_bytes(file[:8], "little")
@@ -277,5 +309,6 @@ def every() -> Iterator[Folder]:
     yield from of_families().values()
     yield from bare().values()
     yield from with_tokenizers().values()
+    yield from with_files()
     yield sharded()
     yield adapter()
