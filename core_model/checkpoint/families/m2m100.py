@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families import seq2seq
-from core_model.checkpoint.families.family import Family, Foreign, Weights
 from core_model.checkpoint.families.fields import TokenId
-from core_model.config import ModelConfig, SinusoidalPositions
-
-
-def _positions(keys: M2m100Keys) -> SinusoidalPositions:
-    """The first token stands after the padding token's id."""
-    padding = keys.pad_token_id if isinstance(keys.pad_token_id, int) else 1
-    return SinusoidalPositions(layout="halves", endpoint=True, offset=padding + 1)
-
-
-_ANATOMY = seq2seq.Anatomy(pre_norm=True, embedding_norm=False, positions=_positions, logits_bias=False)
+from core_model.checkpoint.families.seq2seq import Anatomy, Seq2SeqKeys, architectures, seq2seq_family
+from core_model.config import SinusoidalPositions
 
 
 @dataclass(frozen=True, kw_only=True)
-class M2m100Keys(seq2seq.Seq2SeqKeys):
+class M2m100Keys(Seq2SeqKeys):
     """The keys of config.json that decide what is computed."""
 
     activation_function: str = "relu"
@@ -31,26 +21,17 @@ class M2m100Keys(seq2seq.Seq2SeqKeys):
     decoder_start_token_id: TokenId = 2
 
 
-def _read(keys: M2m100Keys, weights: Weights) -> ModelConfig:
-    return _ANATOMY.read(FAMILY, keys, weights)
+def _positions(keys: M2m100Keys) -> SinusoidalPositions:
+    """The first token stands after the padding token's id."""
+    padding = keys.pad_token_id if isinstance(keys.pad_token_id, int) else 1
+    return SinusoidalPositions(layout="halves", endpoint=True, offset=padding + 1)
 
 
-def _write(config: ModelConfig) -> Foreign:
-    keys = M2m100Keys(**seq2seq.common_keys(config))
-    return seq2seq.foreign(FAMILY, keys, config)
-
-
-FAMILY = Family(
+FAMILY = seq2seq_family(
+    Anatomy(pre_norm=True, positions=_positions, logits_bias=False),
+    M2m100Keys,
     key="m2m100",
     label="M2M-100",
     model_types=("m2m_100",),
-    architectures=seq2seq.architectures("M2M100"),
-    keys=M2m100Keys,
-    read=_read,
-    write=_write,
-    sizes=seq2seq.sizes,
-    places=seq2seq.PLACES,
-    names=seq2seq.name_table(_ANATOMY, fixed_positions=True),
-    aliases=seq2seq.ALIASES,
-    layer_counts=("decoder_layers",),
+    architectures=architectures("M2M100"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,32 +143,40 @@ def read_plan(keys: object, places: Mapping[str, str], **changes: Any) -> Plan:
     return Plan(**settings)
 
 
+_WRITTEN: Mapping[str, Callable[[StackConfig], Any]] = {
+    "vocab_size": lambda stack: stack.tokens.vocab_size,
+    "d_model": lambda stack: stack.d_model,
+    "n_layers": lambda stack: stack.n_layers,
+    "n_heads": lambda stack: stack.layers[0].attention.n_heads,
+    "n_key_heads": lambda stack: stack.layers[0].attention.n_key_heads,
+    "head_size": lambda stack: stack.layers[0].attention.head_size,
+    "d_hidden": lambda stack: stack.layers[0].feed_forward.d_hidden,
+    "activation": lambda stack: activation_name(stack.layers[0].feed_forward.activation),
+    "eps": lambda stack: _norm(stack).eps,
+    "max_length": lambda stack: stack.max_length or 2048,  # relative positions have no last one
+    "embedding_dropout": lambda stack: stack.tokens.dropout,
+    "attention_dropout": lambda stack: stack.layers[0].attention.dropout,
+    "residual_dropout": lambda stack: stack.layers[0].attention_residual.dropout,
+}
+
+
+def write_stack(stack: StackConfig, places: Mapping[str, str]) -> dict[str, Any]:
+    """The keys that `places` names, of the first layer where layers differ; what `read_plan` reads."""
+    return {key: _WRITTEN[fact](stack) for fact, key in places.items()}
+
+
 def write_keys(config: ModelConfig, places: Mapping[str, str]) -> dict[str, Any]:
-    """The keys of a config, by name: those of `DecoderKeys` and of `places`, of the first layer where layers differ."""
-    stack, head = config.output_stack, config.head
-    layer = stack.layers[0]
-    residual = layer.attention_residual
-    norm = stack.final_norm or residual.before or residual.total or NormSpec()
-    facts = {
-        "vocab_size": stack.tokens.vocab_size,
-        "d_model": stack.d_model,
-        "n_layers": stack.n_layers,
-        "n_heads": layer.attention.n_heads,
-        "n_key_heads": layer.attention.n_key_heads,
-        "head_size": layer.attention.head_size,
-        "d_hidden": layer.feed_forward.d_hidden,
-        "activation": activation_name(layer.feed_forward.activation),
-        "eps": norm.eps,
-        "max_length": stack.max_length or 2048,  # relative positions have no last one
-        "embedding_dropout": stack.tokens.dropout,
-        "attention_dropout": layer.attention.dropout,
-        "residual_dropout": residual.dropout,
-    }
+    """The keys of a decoder, by name: those that `places` names and those of `DecoderKeys`."""
     return {
-        **{key: facts[fact] for fact, key in places.items()},
-        "tie_word_embeddings": bool(head and head.tied),
-        "id2label": class_names(head),
+        **write_stack(config.output_stack, places),
+        "tie_word_embeddings": bool(config.head and config.head.tied),
+        "id2label": class_names(config.head),
         "bos_token_id": config.special.begin,
         "eos_token_id": config.special.end,
         "pad_token_id": config.special.padding,
     }
+
+
+def _norm(stack: StackConfig) -> NormSpec:
+    residual = stack.layers[0].attention_residual
+    return stack.final_norm or residual.before or residual.total or NormSpec()

@@ -6,38 +6,25 @@ They differ in where the norms stand and in their positions; see `Anatomy`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core_model.checkpoint.families.conversion import WRAPPED
 from core_model.checkpoint.families.decoders import layer_rows
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import (
-    Count,
-    Rate,
-    TokenId,
-    activation,
-    activation_name,
-    class_names,
-    classes,
-    equal_heads,
-    special_tokens,
-)
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, read_sizes, row
+from core_model.checkpoint.families.fields import Count, Rate, TokenId, class_names, classes, special_tokens
+from core_model.checkpoint.families.plan import Plan, read_plan, write_stack
 from core_model.config import (
     AbsolutePositions,
-    AttentionSpec,
-    FeedForwardSpec,
     HeadSpec,
     HeadTransform,
     LayerSpec,
     LearnedPositions,
     MaskSpec,
     ModelConfig,
-    NormSpec,
     ResidualSpec,
+    SpecialTokens,
     StackConfig,
-    TokenEmbedding,
-    multi_head,
 )
 from core_model.errors import ConfigError
 
@@ -57,12 +44,11 @@ ALIASES = {
 }
 _TABLES = {stack: f"{stack}.embed_tokens.weight" for stack in ("encoder", "decoder")}
 _SHARED, _LOGITS_BIAS = "shared.weight", "final_logits_bias"
-_NORM = NormSpec()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seq2SeqKeys:
-    """The keys of config.json that decide what is computed."""
+class EncoderDecoderKeys:
+    """The keys of config.json that fairseq's translators and Whisper have in common."""
 
     vocab_size: Count
     d_model: Count
@@ -72,89 +58,138 @@ class Seq2SeqKeys:
     decoder_layers: Count
     decoder_attention_heads: Count
     decoder_ffn_dim: Count
-    decoder_vocab_size: Count | None = None
-    max_position_embeddings: Count = 1024
     activation_function: str = "gelu"
-    scale_embedding: bool = False
-    dropout: Rate = 0.1
+    dropout: Rate = 0.0
     attention_dropout: Rate = 0.0
     activation_dropout: Rate = 0.0
-    is_encoder_decoder: bool = True
     tie_word_embeddings: bool | None = None
-    id2label: dict[str, str] | None = None
     bos_token_id: TokenId = None
     eos_token_id: TokenId = None
     pad_token_id: TokenId = None
     decoder_start_token_id: TokenId = None
 
+    @property
+    def special(self) -> SpecialTokens:
+        """The ids with a role."""
+        return special_tokens(
+            begin=self.bos_token_id,
+            end=self.eos_token_id,
+            padding=self.pad_token_id,
+            decoder_start=self.decoder_start_token_id,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2SeqKeys(EncoderDecoderKeys):
+    """The keys of config.json that decide what is computed."""
+
+    decoder_vocab_size: Count | None = None
+    max_position_embeddings: Count = 1024
+    scale_embedding: bool = False
+    dropout: Rate = 0.1
+    is_encoder_decoder: bool = True
+    id2label: dict[str, str] | None = None
+
+    @property
+    def shares_table(self) -> bool | None:
+        """Whether both stacks have one token table; None where the file tells."""
+        return None
+
+
+def stack_places(stack: str) -> Mapping[str, str]:
+    """What the keys of one of the stacks are called."""
+    return {
+        "n_layers": f"{stack}_layers",
+        "n_heads": f"{stack}_attention_heads",
+        "d_hidden": f"{stack}_ffn_dim",
+        "d_model": "d_model",
+        "activation": "activation_function",
+        "attention_dropout": "attention_dropout",
+        "residual_dropout": "dropout",
+    }
+
+
+def read_layer(
+    keys: EncoderDecoderKeys, plan: Plan, residual: ResidualSpec, *, is_decoder: bool, **changes: Any
+) -> LayerSpec:
+    """A layer of one of the stacks; `changes` are fields of its attentions."""
+    layer = plan.layer(
+        residual=residual,
+        attention=plan.attention(mask=MaskSpec(causal=is_decoder), **changes),
+        feed_forward=plan.feed_forward(dropout=keys.activation_dropout),
+    )
+    crossing = plan.attention(mask=MaskSpec(), **changes)
+    return replace(layer, cross_attention=crossing, cross_residual=residual) if is_decoder else layer
+
+
+def stack_keys(encoder: StackConfig, decoder: StackConfig) -> dict[str, Any]:
+    """The `EncoderDecoderKeys` of two stacks, by name; what they have in common is read from the encoder."""
+    return {
+        **write_stack(decoder, stack_places("decoder")),
+        **write_stack(encoder, stack_places("encoder")),
+        "activation_dropout": encoder.layers[0].feed_forward.dropout,
+    }
+
+
+def special_keys(special: SpecialTokens) -> dict[str, Any]:
+    """The keys about special tokens, by name."""
+    return {
+        "bos_token_id": special.begin,
+        "eos_token_id": special.end,
+        "pad_token_id": special.padding,
+        "decoder_start_token_id": special.decoder_start,
+    }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Anatomy:
-    """What distinguishes a family: norms before the sublayers (and after the last layer) or after the sums, a norm of
-    the embeddings, how positions come in, and whether logits get a bias of their own.
+    """What distinguishes a family.
+
+    Norms stand before the sublayers (and after the last layer) or after the sums, and perhaps after the embeddings.
+    `positions` are sines and cosines that the keys describe; without, they are learned. Logits may have a bias of
+    their own.
     """
 
     pre_norm: bool
-    embedding_norm: bool
-    positions: Callable[[Any], AbsolutePositions]
+    embedding_norm: bool = False
+    positions: Callable[[Any], AbsolutePositions] | None = None
     logits_bias: bool = True
 
-    def read(self, family: Family, keys: Seq2SeqKeys, weights: Weights, *, shared: bool | None = None) -> ModelConfig:
-        """The model these keys describe; whether its stacks share one token table is told by the file unless given."""
+    @property
+    def norm_place(self) -> str:
+        """Where in a residual branch the norm stands."""
+        return "before" if self.pre_norm else "total"
+
+    def read(self, family: Family, keys: Seq2SeqKeys, weights: Weights) -> ModelConfig:
+        """The model these keys describe."""
         if not keys.is_encoder_decoder:
             raise ConfigError(
                 f"is_encoder_decoder is false in config.json: half a {family.label}, without its encoder or its "
                 "decoder, is not supported"
             )
-        if shared is None:
-            shared = not (
-                all(name in weights for name in _TABLES.values())
-                and weights.differ(*(weights.stored[name] for name in _TABLES.values()))
-            )
+        shared = _is_shared(weights) if keys.shares_table is None else keys.shares_table
         decoder_vocab = keys.decoder_vocab_size or keys.vocab_size
         return ModelConfig(
             encoder=self._stack(keys, "encoder", keys.vocab_size),
             decoder=self._stack(keys, "decoder", keys.vocab_size if shared else decoder_vocab),
             shared_embedding=shared,
             head=self._head(family, keys, weights, _SHARED if shared else _TABLES["decoder"], decoder_vocab),
-            special=special_tokens(
-                begin=keys.bos_token_id,
-                end=keys.eos_token_id,
-                padding=keys.pad_token_id,
-                decoder_start=keys.decoder_start_token_id,
-            ),
+            special=keys.special,
         )
 
     def _stack(self, keys: Seq2SeqKeys, name: str, vocab_size: int) -> StackConfig:
-        n_layers, d_hidden = getattr(keys, f"{name}_layers"), getattr(keys, f"{name}_ffn_dim")
-        is_decoder = name == "decoder"
-        residual = ResidualSpec(
-            before=_NORM if self.pre_norm else None, total=None if self.pre_norm else _NORM, dropout=keys.dropout
-        )
-        layer = LayerSpec(
-            attention=_attention(keys, name, MaskSpec(causal=is_decoder)),
-            attention_residual=residual,
-            cross_attention=_attention(keys, name, MaskSpec()) if is_decoder else None,
-            cross_residual=residual if is_decoder else ResidualSpec(),
-            feed_forward=FeedForwardSpec(
-                d_hidden=d_hidden,
-                activation=activation("activation_function", keys.activation_function),
-                dropout=keys.activation_dropout,
-            ),
-            feed_forward_residual=residual,
-        )
-        return StackConfig(
-            d_model=keys.d_model,
-            embedding=TokenEmbedding(
-                vocab_size=vocab_size,
-                d_embedding=keys.d_model,
+        plan = read_plan(keys, stack_places(name), vocab_size=vocab_size, embedding_dropout=keys.dropout)
+        residual = plan.residual(**{"before": None, self.norm_place: plan.norm})
+        layer = read_layer(keys, plan, residual, is_decoder=name == "decoder")
+        learned = LearnedPositions(max_length=keys.max_position_embeddings, offset=2)  # fairseq's: from row 2 on
+        return plan.stack(
+            [layer] * plan.n_layers,
+            embedding=plan.embedding(
                 scale=keys.d_model**0.5 if keys.scale_embedding else 1.0,
-                norm=_NORM if self.embedding_norm else None,
-                dropout=keys.dropout,
+                norm=plan.norm if self.embedding_norm else None,
             ),
-            position=self.positions(keys),
-            layers=(layer,) * n_layers,
-            final_norm=_NORM if self.pre_norm else None,
+            position=self.positions(keys) if self.positions else learned,
+            final_norm=plan.norm if self.pre_norm else None,
         )
 
     def _head(
@@ -163,89 +198,67 @@ class Anatomy:
         evidence = {"sequence_classes": "classification_head.dense.weight", "answer_span": "qa_outputs.weight"}
         has_logits = _LOGITS_BIAS in weights or "lm_head.weight" in weights
         task = weights.task(family, evidence, "language_model" if has_logits else None)
-        if task is None:
-            return None
-        if task == "language_model":
-            tied = weights.ties("lm_head.weight", table, stated=keys.tie_word_embeddings, default=True)
-            bias = self.logits_bias and _LOGITS_BIAS in weights
-            return HeadSpec(n_outputs=vocab_size, task="language_model", tied=tied, bias=bias)
-        if task == "answer_span":
-            return HeadSpec(n_outputs=2, task="answer_span", bias=True)
-        n_labels, labels = classes(keys.id2label, weights.size("classification_head.out_proj.weight", 0))
-        return HeadSpec(
-            n_outputs=n_labels,
-            task="sequence_classes",
-            pooling="last",
-            bias=True,
-            transform=HeadTransform(d_output=keys.d_model, activation="tanh"),
-            labels=labels,
+        if task != "language_model":
+            return read_head(task, keys, weights)
+        tied = weights.ties("lm_head.weight", table, stated=keys.tie_word_embeddings, default=True)
+        bias = self.logits_bias and _LOGITS_BIAS in weights
+        return HeadSpec(n_outputs=vocab_size, task="language_model", tied=tied, bias=bias)
+
+    def rows(self, config: ModelConfig) -> tuple[Row, ...]:
+        """The lines of the name table."""
+        return (
+            *_table_rows(config),
+            *stack_rows("encoder", self.norm_place),
+            *stack_rows("decoder", self.norm_place),
+            *head_rows(config.head),
         )
 
 
-def _attention(keys: Seq2SeqKeys, stack: str, mask: MaskSpec) -> AttentionSpec:
-    heads = f"{stack}_attention_heads"
-    equal_heads(keys, "d_model", heads)
-    return multi_head(keys.d_model, getattr(keys, heads), mask=mask, dropout=keys.attention_dropout)
-
-
-def learned_positions(keys: Seq2SeqKeys) -> LearnedPositions:
-    """fairseq's: the first token stands in row 2."""
-    return LearnedPositions(max_length=keys.max_position_embeddings, offset=2)
-
-
-def common_keys(config: ModelConfig) -> dict[str, Any]:
-    """The `Seq2SeqKeys` of a config, by name."""
-    encoder, decoder, head = config.encoder, config.decoder, config.head
-    if encoder is None or decoder is None:
-        raise ConfigError("config has one stack: there it is always an encoder and a decoder")
-    layer = encoder.layers[0]
-    told: dict[str, Any] = {
-        "vocab_size": encoder.tokens.vocab_size,
-        "d_model": encoder.d_model,
-        "max_position_embeddings": encoder.max_length or 1024,
-        "activation_function": activation_name(layer.feed_forward.activation),
-        "scale_embedding": encoder.tokens.scale != 1,
-        "dropout": layer.attention_residual.dropout,
-        "attention_dropout": layer.attention.dropout,
-        "activation_dropout": layer.feed_forward.dropout,
-        "tie_word_embeddings": head.tied if head is not None and head.task == "language_model" else None,
-        "id2label": class_names(head),
-        "bos_token_id": config.special.begin,
-        "eos_token_id": config.special.end,
-        "pad_token_id": config.special.padding,
-        "decoder_start_token_id": config.special.decoder_start,
-    }
-    for name, stack in (("encoder", encoder), ("decoder", decoder)):
-        told[f"{name}_layers"] = stack.n_layers
-        told[f"{name}_attention_heads"] = stack.layers[0].attention.n_heads
-        told[f"{name}_ffn_dim"] = stack.layers[0].feed_forward.d_hidden
-    return told
-
-
-def foreign(family: Family, keys: Seq2SeqKeys, config: ModelConfig) -> Foreign:
-    """The keys with the class of transformers that has the config's head."""
-    head = config.head
-    has_bias = head is not None and head.task == "language_model" and head.bias
-    return Foreign(
-        keys=keys,
-        architecture=family.architecture_for(head.task if head else None),
-        stored={_LOGITS_BIAS: (1, head.n_outputs)} if head is not None and has_bias else {},
+def _is_shared(weights: Weights) -> bool:
+    """Whether the file has one token table, or the same for each stack."""
+    encoder, decoder = _TABLES.values()
+    return (
+        encoder not in weights
+        or decoder not in weights
+        or not weights.differ(weights.stored[encoder], weights.stored[decoder])
     )
 
 
-def rows(anatomy: Anatomy) -> Callable[[ModelConfig], tuple[Row, ...]]:
-    """The name table of a family."""
-    norm = "before" if anatomy.pre_norm else "total"
+def read_head(task: str | None, keys: Any, weights: Weights) -> HeadSpec | None:
+    """The head of every task but a language model's; None for hidden states only."""
+    if task is None:
+        return None
+    if task == "answer_span":
+        return HeadSpec(n_outputs=2, task="answer_span", bias=True)
+    if task == "token_classes":
+        n_labels, labels = classes(keys.id2label, weights.size("classifier.weight", 0))
+        return HeadSpec(n_outputs=n_labels, task="token_classes", bias=True, labels=labels)
+    n_labels, labels = classes(keys.id2label, weights.size("classification_head.out_proj.weight", 0))
+    return HeadSpec(
+        n_outputs=n_labels,
+        task="sequence_classes",
+        pooling="last",
+        bias=True,
+        transform=HeadTransform(d_output=keys.d_model, activation="tanh"),
+        labels=labels,
+    )
 
-    def lines(config: ModelConfig) -> tuple[Row, ...]:
+
+def head_rows(head: HeadSpec | None) -> tuple[Row, ...]:
+    """The lines of a name table for a head; only fairseq's language models have a bias."""
+    if head is None:
+        return ()
+    if head.task == "sequence_classes":
         return (
-            *_table_rows(config),
-            *stack_rows("encoder", norm),
-            *stack_rows("decoder", norm),
-            *_head_rows(config.head),
+            row("classification_head.dense.*", "head.transform.*"),
+            row("classification_head.out_proj.*", "head.output.*"),
         )
-
-    return lines
+    if head.task == "language_model":
+        return (
+            row("lm_head.weight", "head.output.weight"),
+            row(_LOGITS_BIAS, "head.output.bias", conversion=WRAPPED),
+        )
+    return (row({"token_classes": "classifier.*", "answer_span": "qa_outputs.*"}[head.task], "head.output.*"),)
 
 
 def _table_rows(config: ModelConfig) -> tuple[Row, ...]:
@@ -278,7 +291,7 @@ def layer_names(norm: str) -> Mapping[str, str]:
 
 
 def stack_rows(stack: str, norm: str) -> tuple[Row, ...]:
-    """fairseq's names of a stack, whose norms are `before` the sublayers or of the `total`."""
+    """fairseq's names of a stack."""
     layer = f"{stack}.layers.{{i}}"
     return (
         row(f"{stack}.embed_positions.weight", f"{stack}.position.weight"),
@@ -288,42 +301,71 @@ def stack_rows(stack: str, norm: str) -> tuple[Row, ...]:
     )
 
 
-def _head_rows(head: HeadSpec | None) -> tuple[Row, ...]:
-    if head is None:
-        return ()
-    if head.task == "language_model":
-        return (
-            row("lm_head.weight", "head.output.weight"),
-            row(_LOGITS_BIAS, "head.output.bias", conversion=WRAPPED),
-        )
-    if head.task == "answer_span":
-        return (row("qa_outputs.*", "head.output.*"),)
-    return (
-        row("classification_head.dense.*", "head.transform.*"),
-        row("classification_head.out_proj.*", "head.output.*"),
-    )
+STACK_SIZES = read_sizes(
+    {f"{stack}_ffn_dim": (f"{stack}.layers.0.fc1.weight", 0) for stack in ("encoder", "decoder")},
+    encoder_layers="encoder.layers.{i}.fc1.weight",
+    decoder_layers="decoder.layers.{i}.fc1.weight",
+)
 
 
-def sizes(weights: Weights) -> Mapping[str, object]:
-    """What the shapes of a file tell."""
+def _sizes(weights: Weights) -> Mapping[str, object]:
     table = next((name for name in (_SHARED, *_TABLES.values()) if name in weights), _SHARED)
-    told: dict[str, object] = {"vocab_size": weights.size(table, 0), "d_model": weights.size(table, 1)}
-    for stack in ("encoder", "decoder"):
-        told[f"{stack}_layers"] = weights.n_layers(f"{stack}.layers.{{i}}.fc1.weight") or None
-        told[f"{stack}_ffn_dim"] = weights.size(f"{stack}.layers.0.fc1.weight", 0)
-    return told
+    return {**STACK_SIZES(weights), "vocab_size": weights.size(table, 0), "d_model": weights.size(table, 1)}
 
 
-def name_table(anatomy: Anatomy, *, fixed_positions: bool = False) -> NameTable:
-    """The names of a family; `fixed_positions` where a table of sines and cosines may be stored, which is no weight."""
-    fixed = (r"(encoder|decoder)\.embed_positions\.weights?",) if fixed_positions else ()
-    return NameTable(
-        rows=rows(anatomy),
-        prefixes=("model.",),
-        roots=("lm_head.", _LOGITS_BIAS, "classification_head.", "qa_outputs."),
-        buffers=(*fixed, r"(encoder|decoder)\.version", r"(encoder|decoder)\.embed_positions\._float_tensor"),
-        unused=(r"lm_head\..*", _LOGITS_BIAS, r"classification_head\..*", r"qa_outputs\..*", r"shared\.weight"),
+def _keys(config: ModelConfig) -> dict[str, Any]:
+    """The `Seq2SeqKeys` of a config, by name."""
+    encoder, decoder, head = config.encoder, config.decoder, config.head
+    if encoder is None or decoder is None:
+        raise ConfigError("config has one stack: there it is always an encoder and a decoder")
+    return {
+        **stack_keys(encoder, decoder),
+        **special_keys(config.special),
+        "vocab_size": encoder.tokens.vocab_size,
+        "max_position_embeddings": encoder.max_length or 1024,
+        "scale_embedding": encoder.tokens.scale != 1,
+        "tie_word_embeddings": head.tied if head is not None and head.task == "language_model" else None,
+        "id2label": class_names(head),
+    }
+
+
+def seq2seq_family(
+    anatomy: Anatomy,
+    keys: type[Seq2SeqKeys],
+    further_keys: Callable[[ModelConfig], Mapping[str, Any]] = lambda config: {},
+    **others: Any,
+) -> Family:
+    """The family of this anatomy; `further_keys` are those of a config that only it has, `others` fields of Family."""
+
+    def write(config: ModelConfig) -> Foreign:
+        head = config.head
+        has_bias = head is not None and head.task == "language_model" and head.bias
+        return Foreign(
+            keys=keys(**_keys(config), **further_keys(config)),
+            architecture=family.architecture_for(head.task if head else None),
+            stored={_LOGITS_BIAS: (1, head.n_outputs)} if head is not None and has_bias else {},
+        )
+
+    fixed = (r"(encoder|decoder)\.embed_positions\.weights?",) if anatomy.positions else ()
+    settings = {
+        "model_types": (others["key"],),
+        "sizes": _sizes,
+        "places": PLACES,
+        "names": NameTable(
+            rows=anatomy.rows,
+            prefixes=("model.",),
+            roots=("lm_head.", _LOGITS_BIAS, "classification_head.", "qa_outputs."),
+            buffers=(*fixed, r"(encoder|decoder)\.version", r"(encoder|decoder)\.embed_positions\._float_tensor"),
+            unused=(r"lm_head\..*", _LOGITS_BIAS, r"classification_head\..*", r"qa_outputs\..*", r"shared\.weight"),
+        ),
+        "aliases": ALIASES,
+        "layer_counts": ("decoder_layers",),
+        **others,
+    }
+    family = Family(
+        keys=keys, read=lambda found, weights: anatomy.read(family, found, weights), write=write, **settings
     )
+    return family
 
 
 def architectures(name: str, conditional: str = "ForConditionalGeneration") -> Mapping[str, str | None]:

@@ -6,10 +6,10 @@ every layer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
+from core_model.checkpoint.families.decoders import layer_rows
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, read_sizes, row
 from core_model.checkpoint.families.fields import (
     Count,
     Positive,
@@ -18,27 +18,37 @@ from core_model.checkpoint.families.fields import (
     activation,
     activation_name,
     class_names,
-    classes,
     special_tokens,
 )
+from core_model.checkpoint.families.plan import Plan, read_plan, write_stack
+from core_model.checkpoint.families.seq2seq import head_rows, read_head, special_keys
 from core_model.config import (
-    AttentionSpec,
+    Activation,
     BucketedPositions,
     FeedForwardSpec,
     HeadSpec,
-    HeadTransform,
     LayerSpec,
     MaskSpec,
     ModelConfig,
     NormSpec,
-    ResidualSpec,
     StackConfig,
-    TokenEmbedding,
 )
 from core_model.errors import ConfigError
 
 _TABLE, _HEAD, _GATED = "shared.weight", "lm_head.weight", "gated-"
-_PARTS = (("q", "query"), ("k", "key"), ("v", "value"), ("o", "output"))
+_MAPS = {"q": "query", "k": "key", "v": "value", "o": "output"}
+_PLACES = {
+    "n_layers": "num_layers",
+    "n_heads": "num_heads",
+    "head_size": "d_kv",
+    "d_model": "d_model",
+    "d_hidden": "d_ff",
+    "vocab_size": "vocab_size",
+    "eps": "layer_norm_epsilon",
+    "embedding_dropout": "dropout_rate",
+    "residual_dropout": "dropout_rate",
+    "attention_dropout": "dropout_rate",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,19 +93,14 @@ class Mt5Keys(T5Keys):
 
 def _read(family: Family, keys: T5Keys, weights: Weights, *, own_tables: bool, scales: bool) -> ModelConfig:
     head = _read_head(family, keys, weights, scales=scales)
-    embedding = TokenEmbedding(vocab_size=keys.vocab_size, d_embedding=keys.d_model, dropout=keys.dropout_rate)
-    shape = StackConfig(
-        d_model=keys.d_model,
-        embedding=embedding,
-        layers=_layers(keys, keys.num_layers, is_decoder=False, own_tables=own_tables),
-        final_norm=keys.norm,
-    )
+    gated, act = _read_activation(keys.feed_forward_proj)
+    plan = read_plan(keys, _PLACES, norm=keys.norm, activation=act, gated=gated, bias=False)
     has_decoder = _has_decoder(family, weights)
     n_decoder_layers = keys.num_decoder_layers or keys.num_layers
     start = keys.pad_token_id if keys.decoder_start_token_id is None else keys.decoder_start_token_id
     return ModelConfig(
-        encoder=shape,
-        decoder=replace(shape, layers=_layers(keys, n_decoder_layers, is_decoder=True, own_tables=own_tables))
+        encoder=plan.stack(_layers(keys, plan, plan.n_layers, is_decoder=False, own_tables=own_tables)),
+        decoder=plan.stack(_layers(keys, plan, n_decoder_layers, is_decoder=True, own_tables=own_tables))
         if has_decoder
         else None,
         shared_embedding=has_decoder,
@@ -113,60 +118,30 @@ def _has_decoder(family: Family, weights: Weights) -> bool:
     return "decoder.final_layer_norm.weight" in weights
 
 
-def _layers(keys: T5Keys, n_layers: int, *, is_decoder: bool, own_tables: bool) -> tuple[LayerSpec, ...]:
+def _layers(keys: T5Keys, plan: Plan, n_layers: int, *, is_decoder: bool, own_tables: bool) -> tuple[LayerSpec, ...]:
     buckets = BucketedPositions(
         n_buckets=keys.relative_attention_num_buckets,
         max_distance=keys.relative_attention_max_distance,
         bidirectional=not is_decoder,
     )
-    mask = MaskSpec(causal=is_decoder)
-    first = _layer(keys, _attention(keys, mask, buckets), is_decoder=is_decoder)
     later = buckets if own_tables else replace(buckets, from_layer=0)
-    other = _layer(keys, _attention(keys, mask, later), is_decoder=is_decoder)
+    first, other = (_layer(plan, position, is_decoder=is_decoder) for position in (buckets, later))
     return (first, *(other,) * (n_layers - 1))
 
 
-def _layer(keys: T5Keys, attention: AttentionSpec, *, is_decoder: bool) -> LayerSpec:
-    residual = ResidualSpec(before=keys.norm, dropout=keys.dropout_rate)
-    return LayerSpec(
-        attention=attention,
-        attention_residual=residual,
-        cross_attention=_attention(keys, MaskSpec(), None) if is_decoder else None,
-        cross_residual=residual if is_decoder else ResidualSpec(),
-        feed_forward=_read_feed_forward(keys),
-        feed_forward_residual=residual,
+def _layer(plan: Plan, position: BucketedPositions, *, is_decoder: bool) -> LayerSpec:
+    layer = plan.layer(
+        attention=plan.attention(mask=MaskSpec(causal=is_decoder), position=position, scale=1.0),
+        feed_forward=plan.feed_forward(dropout=plan.residual_dropout),
     )
+    crossing = plan.attention(mask=MaskSpec(), scale=1.0)
+    return replace(layer, cross_attention=crossing, cross_residual=plan.residual()) if is_decoder else layer
 
 
-def _attention(keys: T5Keys, mask: MaskSpec, position: BucketedPositions | None) -> AttentionSpec:
-    return AttentionSpec(
-        n_heads=keys.num_heads,
-        n_key_heads=keys.num_heads,
-        head_size=keys.d_kv,
-        scale=1.0,
-        mask=mask,
-        position=position,
-        query_bias=False,
-        key_bias=False,
-        value_bias=False,
-        output_bias=False,
-        dropout=keys.dropout_rate,
-    )
-
-
-def _read_feed_forward(keys: T5Keys) -> FeedForwardSpec:
-    """`gated-gelu` means the tanh approximation, other names what they say."""
-    gated = keys.feed_forward_proj.startswith(_GATED)
-    name = keys.feed_forward_proj.removeprefix(_GATED)
-    if gated and name == "gelu":
-        name = "gelu_new"
-    return FeedForwardSpec(
-        d_hidden=keys.d_ff,
-        activation=activation("feed_forward_proj", name),
-        gated=gated,
-        bias=False,
-        dropout=keys.dropout_rate,
-    )
+def _read_activation(feed_forward_proj: str) -> tuple[bool, Activation]:
+    """Whether it is gated, and the activation: `gated-gelu` means the tanh approximation, other names what they say."""
+    gated, name = feed_forward_proj.startswith(_GATED), feed_forward_proj.removeprefix(_GATED)
+    return gated, activation("feed_forward_proj", "gelu_new" if gated and name == "gelu" else name)
 
 
 def _write_feed_forward(spec: FeedForwardSpec) -> str:
@@ -184,28 +159,13 @@ def _read_head(family: Family, keys: T5Keys, weights: Weights, *, scales: bool) 
         "answer_span": "qa_outputs.weight",
     }
     task = weights.task(family, evidence)
-    if task is None:
-        return None
-    if task == "language_model":
-        tied = weights.ties(_HEAD, _TABLE, stated=keys.tie_word_embeddings, default=True)
-        says_scaled = keys.scale_decoder_outputs
-        is_scaled = scales and (keys.tie_word_embeddings is not False if says_scaled is None else says_scaled)
-        scale = keys.d_model**-0.5 if is_scaled else 1.0
-        return HeadSpec(n_outputs=keys.vocab_size, task="language_model", tied=tied, scale=scale)
-    if task == "answer_span":
-        return HeadSpec(n_outputs=2, task="answer_span", bias=True)
-    if task == "token_classes":
-        n_labels, labels = classes(keys.id2label, weights.size("classifier.weight", 0))
-        return HeadSpec(n_outputs=n_labels, task="token_classes", bias=True, labels=labels)
-    n_labels, labels = classes(keys.id2label, weights.size("classification_head.out_proj.weight", 0))
-    return HeadSpec(
-        n_outputs=n_labels,
-        task="sequence_classes",
-        pooling="last",
-        bias=True,
-        transform=HeadTransform(d_output=keys.d_model, activation="tanh"),
-        labels=labels,
-    )
+    if task != "language_model":
+        return read_head(task, keys, weights)
+    tied = weights.ties(_HEAD, _TABLE, stated=keys.tie_word_embeddings, default=True)
+    says_scaled = keys.scale_decoder_outputs
+    is_scaled = scales and (keys.tie_word_embeddings is not False if says_scaled is None else says_scaled)
+    scale = keys.d_model**-0.5 if is_scaled else 1.0
+    return HeadSpec(n_outputs=keys.vocab_size, task="language_model", tied=tied, scale=scale)
 
 
 def _write(family: Family, config: ModelConfig) -> Foreign:
@@ -216,25 +176,15 @@ def _write(family: Family, config: ModelConfig) -> Foreign:
     buckets = position if isinstance(position, BucketedPositions) else BucketedPositions()
     is_language_model = head is not None and head.task == "language_model"
     keys = family.keys(
-        vocab_size=encoder.tokens.vocab_size,
-        d_model=encoder.d_model,
-        num_layers=encoder.n_layers,
-        num_heads=layer.attention.n_heads,
-        d_ff=layer.feed_forward.d_hidden,
-        d_kv=layer.attention.head_size,
+        **write_stack(encoder, _PLACES),
+        **special_keys(config.special),
         num_decoder_layers=decoder.n_layers if decoder else None,
         relative_attention_num_buckets=buckets.n_buckets,
         relative_attention_max_distance=buckets.max_distance,
         feed_forward_proj=_write_feed_forward(layer.feed_forward),
-        layer_norm_epsilon=encoder.final_norm.eps if encoder.final_norm else 1e-6,
-        dropout_rate=layer.attention.dropout,
         scale_decoder_outputs=head.scale != 1 if head is not None and is_language_model else None,
         tie_word_embeddings=head.tied if head is not None and is_language_model else None,
         id2label=class_names(head),
-        bos_token_id=config.special.begin,
-        eos_token_id=config.special.end,
-        pad_token_id=config.special.padding,
-        decoder_start_token_id=config.special.decoder_start,
     )
     task = head.task if head else None
     if decoder is None and task is None:
@@ -252,51 +202,39 @@ def _rows(config: ModelConfig) -> tuple[Row, ...]:
             also=("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", *((_HEAD,) if tied else ())),
         ),
         *(line for name, stack in config.stacks.items() for line in _stack_rows(name, stack)),
-        *_head_rows(config.head),
+        *head_rows(config.head),
     )
 
 
 def _stack_rows(name: str, stack: StackConfig) -> tuple[Row, ...]:
-    theirs, ours = f"{name}.block.{{i}}.layer", f"{name}.layers.{{i}}"
-    self_attention, cross_attention = f"{theirs}.0.SelfAttention", f"{theirs}.1.EncDecAttention"
-    last = 1 if name == "encoder" else 2
-    inputs = (("wi_0", "gate"), ("wi_1", "input")) if stack.layers[0].feed_forward.gated else (("wi", "input"),)
+    last = "1" if name == "encoder" else "2"
+    gated = stack.layers[0].feed_forward.gated
+    inputs = {"wi_0": "gate", "wi_1": "input"} if gated else {"wi": "input"}
+    names = {
+        "0.layer_norm.*": "attention_residual.before.*",
+        "0.SelfAttention.relative_attention_bias.*": "attention.position_bias.*",
+        **{f"0.SelfAttention.{theirs}.*": f"attention.{ours}.*" for theirs, ours in _MAPS.items()},
+        "1.layer_norm.*": "cross_residual.before.*",
+        **{f"1.EncDecAttention.{theirs}.*": f"cross_attention.{ours}.*" for theirs, ours in _MAPS.items()},
+        f"{last}.layer_norm.*": "feed_forward_residual.before.*",
+        **{f"{last}.DenseReluDense.{theirs}.*": f"feed_forward.{ours}.*" for theirs, ours in inputs.items()},
+        f"{last}.DenseReluDense.wo.*": "feed_forward.output.*",
+    }
     return (
-        row(f"{theirs}.0.layer_norm.weight", f"{ours}.attention_residual.before.weight"),
-        *(row(f"{self_attention}.{part}.weight", f"{ours}.attention.{our}.weight") for part, our in _PARTS),
-        row(f"{self_attention}.relative_attention_bias.weight", f"{ours}.attention.position_bias.weight"),
-        row(f"{theirs}.1.layer_norm.weight", f"{ours}.cross_residual.before.weight"),
-        *(row(f"{cross_attention}.{part}.weight", f"{ours}.cross_attention.{our}.weight") for part, our in _PARTS),
-        row(f"{theirs}.{last}.layer_norm.weight", f"{ours}.feed_forward_residual.before.weight"),
-        *(
-            row(f"{theirs}.{last}.DenseReluDense.{wi}.weight", f"{ours}.feed_forward.{our}.weight")
-            for wi, our in inputs
-        ),
-        row(f"{theirs}.{last}.DenseReluDense.wo.weight", f"{ours}.feed_forward.output.weight"),
+        *layer_rows(f"{name}.block.{{i}}.layer", names, ours=f"{name}.layers.{{i}}"),
         row(f"{name}.final_layer_norm.weight", f"{name}.final_norm.weight"),
     )
 
 
-def _head_rows(head: HeadSpec | None) -> tuple[Row, ...]:
-    if head is None:
-        return ()
-    if head.task == "sequence_classes":
-        return (
-            row("classification_head.dense.*", "head.transform.*"),
-            row("classification_head.out_proj.*", "head.output.*"),
-        )
-    names = {"language_model": "lm_head", "token_classes": "classifier", "answer_span": "qa_outputs"}
-    return (row(f"{names[head.task]}.*", "head.output.*"),)
-
-
-def _sizes(weights: Weights) -> Mapping[str, object]:
-    return {
-        "vocab_size": weights.size(_TABLE, 0),
-        "d_model": weights.size(_TABLE, 1),
-        "num_layers": weights.n_layers("encoder.block.{i}.layer.0.layer_norm.weight") or None,
-        "num_decoder_layers": weights.n_layers("decoder.block.{i}.layer.0.layer_norm.weight") or None,
-        "d_ff": weights.size("encoder.block.0.layer.1.DenseReluDense.wo.weight", 1),
-    }
+_SIZES = read_sizes(
+    {
+        "vocab_size": (_TABLE, 0),
+        "d_model": (_TABLE, 1),
+        "d_ff": ("encoder.block.0.layer.1.DenseReluDense.wo.weight", 1),
+    },
+    num_layers="encoder.block.{i}.layer.0.layer_norm.weight",
+    num_decoder_layers="decoder.block.{i}.layer.0.layer_norm.weight",
+)
 
 
 def _family(
@@ -322,17 +260,8 @@ def _family(
         keys=keys,
         read=read,
         write=lambda config: _write(family, config),
-        sizes=_sizes,
-        places={
-            "n_layers": "num_layers",
-            "n_heads": "num_heads",
-            "head_size": "d_kv",
-            "d_model": "d_model",
-            "d_hidden": "d_ff",
-            "vocab_size": "vocab_size",
-            "activation": "feed_forward_proj",
-            "eps": "layer_norm_epsilon",
-        },
+        sizes=_SIZES,
+        places={**_PLACES, "activation": "feed_forward_proj"},
         names=NameTable(
             rows=_rows,
             prefixes=("transformer.",),
