@@ -13,10 +13,10 @@ from core_model.checkpoint.families.decoders import (
     layer_rows,
     name_table,
 )
+from core_model.checkpoint.families.fairseq import layer_names
 from core_model.checkpoint.families.family import Row, Weights, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
-from core_model.checkpoint.families.seq2seq import layer_names
 from core_model.config import HeadTransform, LearnedPositions, ModelConfig, NormSpec, StackConfig
 from core_model.errors import ConfigError
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.decoders import layer_rows
+from core_model.checkpoint.families.fairseq import special_keys
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, read_sizes, row
 from core_model.checkpoint.families.fields import (
     Count,
@@ -21,7 +22,7 @@ from core_model.checkpoint.families.fields import (
     special_tokens,
 )
 from core_model.checkpoint.families.plan import Plan, read_plan, write_stack
-from core_model.checkpoint.families.seq2seq import head_rows, read_head, special_keys
+from core_model.checkpoint.families.seq2seq import head_rows, read_head
 from core_model.config import (
     Activation,
     BucketedPositions,

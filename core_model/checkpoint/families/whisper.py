@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count
-from core_model.checkpoint.families.plan import Plan, read_plan
-from core_model.checkpoint.families.seq2seq import (
+from core_model.checkpoint.families.fairseq import (
     ALIASES,
     PLACES,
     STACK_SIZES,
@@ -19,6 +16,9 @@ from core_model.checkpoint.families.seq2seq import (
     stack_places,
     stack_rows,
 )
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
+from core_model.checkpoint.families.fields import Count
+from core_model.checkpoint.families.plan import Plan, read_plan
 from core_model.config import AudioEmbedding, EmbeddingSpec, HeadSpec, LearnedPositions, ModelConfig, StackConfig
 from core_model.errors import ConfigError
 

@@ -12,10 +12,10 @@ from core_model.checkpoint.families.decoders import (
     layer_rows,
     name_table,
 )
+from core_model.checkpoint.families.fairseq import layer_names
 from core_model.checkpoint.families.family import read_sizes, row
 from core_model.checkpoint.families.fields import Count, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
-from core_model.checkpoint.families.seq2seq import layer_names
 from core_model.config import ModelConfig, SinusoidalPositions, StackConfig
 from core_model.errors import ConfigError
 
