@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from core_model.cancel import Progress
 from core_model.config import MaskSpec
-from core_model.nn import masks
+from core_model.nn import flex, masks
 from core_model.nn.scores import HeadInputs, bias_block, grouped, normalize, scores, take_keys, visible_block
 
 _BLOCK_SCORES = 1 << 23
@@ -32,8 +32,9 @@ def attend(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Weighted values [B, H, N, D] and, where asked and where the kernel has it, each row's log-sum-exp [B, H, N].
 
-    Memory is linear in length: the fused kernel where it can express the scores, else blocks of rows over the keys
-    they see. `between` is called with the share done between pieces of long work on a CPU, and may raise to stop it.
+    Memory is linear in length: the fused kernel where it can express the scores, else FlexAttention where it compiles,
+    else blocks of rows over the keys they see. `between` is called with the share done between pieces of long work on a
+    CPU, and may raise to stop it.
     """
     if _is_one_call(heads):
         is_long = _n_products(heads) > _PIECE_PRODUCTS and v_BKMD.device.type == "cpu"
@@ -41,6 +42,10 @@ def attend(
             return _attend_in_pieces(heads, v_BKMD, between)
         mask = _KernelMask(causal=heads.spec.mask.causal)
         return _fused(heads.q_BHND, heads.k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)
+    if not dropout and flex.takes(heads):
+        computed = flex.attend_compiled(heads, v_BKMD)
+        if computed is not None:
+            return computed
     blocks = []
     for rows in _row_blocks(heads):
         blocks.append(_attend_rows(heads, v_BKMD, rows, dropout, want_logsumexp))
