@@ -25,6 +25,7 @@ from core_model.tokenize.settings import Settings
 from core_model.tokenize.template import Template
 
 Numbering = Callable[[Sequence[str], Settings], PieceIds]
+_CONTROL = ("<s>", "</s>", "<pad>", "<unk>", "[CLS]", "[SEP]", "[PAD]", "[UNK]")
 _DEFAULTS = {"bos": "<s>", "eos": "</s>", "cls": "[CLS]", "sep": "[SEP]"}
 
 
@@ -65,11 +66,11 @@ def load_sentence_piece(path: Path, settings: Settings, rows: int | None) -> Sen
 
 
 def _typed(ids: PieceIds, settings: Settings) -> frozenset[str]:
-    """Listed tokens, and those a family has beside its pieces (sentinels, language codes, the mask)."""
+    """Listed tokens, control tokens, and those a family has beside its pieces (sentinels, language codes)."""
     in_pieces = set(ids.id_of_piece)
-    roles = {settings.names.get(role) for role in ("bos", "eos", "unk", "pad", "cls", "sep")} | set(_DEFAULTS.values())
-    beside = {token for id, token in ids.token_of.items() if id not in in_pieces} - roles
-    return settings.declared | beside
+    beside = {token for id, token in ids.token_of.items() if id not in in_pieces}
+    control = {*settings.names.values(), *_CONTROL} & ids.id_of.keys()
+    return settings.declared | beside | control
 
 
 def _with_added(ids: PieceIds, settings: Settings) -> PieceIds:

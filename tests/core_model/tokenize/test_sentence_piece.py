@@ -169,9 +169,12 @@ def test_mbart50_puts_the_language_first(piece_model: Train, write: Write, load:
     assert (encoding.ids[0], encoding.ids[-1]) == (size(model) + 1, 2)
 
 
-def test_control_tokens_of_the_model_cannot_be_typed(llama_model: bytes, write: Write, load: Load):
+def test_control_tokens_are_read_as_themselves_when_typed(llama_model: bytes, write: Write, load: Load):
+    """As transformers reads them; sentencepiece itself knows none of its own."""
     tokenizer = load(write(tokenizer__model=llama_model), model_type="llama")
-    assert inner(tokenizer.encode("</s>")) == pieces(llama_model, "</s>")
+    encoding = tokenizer.encode("the </s>")
+    assert inner(encoding) == [*pieces(llama_model, "the "), 2]
+    assert (encoding.special[-1], encoding.offsets[-1]) == (False, (4, 8))
 
 
 def test_listed_tokens_can_be_typed(llama_model: bytes, write: Write, load: Load):
