@@ -71,6 +71,7 @@ def attend_flex(
 
 
 @lru_cache(maxsize=8)
+@torch.inference_mode(False)  # what is kept may be used in training later
 def block_mask(mask: MaskSpec, query_start: int, n_queries: int, n_keys: int, device: torch.device) -> BlockMask:
     """Which blocks of keys each block of queries sees in part or whole, and the predicate that decides within a block.
 
@@ -108,6 +109,7 @@ def _block_columns(mask: MaskSpec, queries: range, n_keys: int) -> list[int]:
     return sorted({j for start, stop in spans for j in range(start // _BLOCK, -(-stop // _BLOCK))})
 
 
+@cache
 def _soft_capped(cap: float) -> Callable[..., torch.Tensor]:
     def capped(score: torch.Tensor, *place: torch.Tensor) -> torch.Tensor:
         return torch.tanh(score / cap) * cap
