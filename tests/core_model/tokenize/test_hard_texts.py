@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,23 @@ def test_byte_pairs_agree_with_transformers(case: str, bpe_folder: Callable[...,
     class_name, prefix, config, suffix = BYTE_PAIRS[case]
     folder = bpe_folder(prefix, {"tokenizer_class": class_name, **config}, suffix=suffix)
     assert_agrees(folder, class_name, load)
+
+
+def test_tokens_of_the_older_companion_files_agree_with_transformers(
+    bpe_folder: Callable[..., Path], load: Load
+) -> None:
+    """added_tokens.json numbers them, special_tokens_map.json says which are control tokens."""
+    folder = bpe_folder(["<|endoftext|>"], {"tokenizer_class": "GPT2Tokenizer"})
+    size = load(folder).vocab_size
+    added = {"<|pad|>": size, "<|turn|>": size + 1, "word": size + 2}
+    names = {"pad_token": "<|pad|>", "additional_special_tokens": ["<|turn|>"]}
+    (folder / "added_tokens.json").write_text(json.dumps(added), encoding="utf-8")
+    (folder / "special_tokens_map.json").write_text(json.dumps(names), encoding="utf-8")
+    assert_agrees(folder, "GPT2Tokenizer", load)
+    ours, reference = load(folder), transformers.GPT2Tokenizer.from_pretrained(folder)
+    text = "a<|turn|> the word<|pad|>, <|endoftext|>words"
+    assert list(ours.encode(text).ids) == reference(text).input_ids
+    assert size + 1 in ours.encode(text).ids
 
 
 @pytest.mark.parametrize("case", WORD_PIECES)

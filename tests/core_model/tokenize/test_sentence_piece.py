@@ -169,6 +169,18 @@ def test_mbart50_puts_the_language_first(piece_model: Train, write: Write, load:
     assert (encoding.ids[0], encoding.ids[-1]) == (size(model) + 1, 2)
 
 
+def test_xglm_begins_with_the_end_token_and_numbers_its_pieces_as_fairseq_does(
+    piece_model: Train, texts: list[str], write: Write, load: Load
+):
+    """<s> <pad> </s> <unk>, then the pieces from the fourth on: one later than sentencepiece has them."""
+    model = piece_model()
+    tokenizer = load(write(sentencepiece__bpe__model=model), model_type="xglm")
+    for text in texts:
+        want = [3 if piece == 0 else piece + 1 for piece in pieces(model, text)]
+        assert list(tokenizer.encode(text).ids) == [2, *want]
+    assert [tokenizer.token_text(id) for id in range(4)] == ["<s>", "<pad>", "</s>", "<unk>"]
+
+
 def test_control_tokens_are_read_as_themselves_when_typed(llama_model: bytes, write: Write, load: Load):
     """As transformers reads them; sentencepiece itself knows none of its own."""
     tokenizer = load(write(tokenizer__model=llama_model), model_type="llama")
