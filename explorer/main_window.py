@@ -320,6 +320,15 @@ class MainWindow(QMainWindow):
     def _arrange_docks(self, layout: LayoutName) -> None:
         if not self._docks.restore(self._arrangements.get(layout, "")):
             self._docks.arrange(layout)
+        self._show_picture_panel()
+
+    def _show_picture_panel(self) -> None:
+        """Open it where a picture is read, and there alone."""
+        state = self._store.state
+        if state.inputs.picture is None:
+            self._docks.close("picture")
+        elif state.layout == "explore":
+            self._docks.open("picture")
 
     def _show_state(self, state: AppState) -> None:
         for host in self._hosts.values():
@@ -343,6 +352,8 @@ class MainWindow(QMainWindow):
                 self._centre.step_aside("tensors")  # all there is to see of it
             else:
                 self._centre.step_back()
+        if bool(new.inputs.picture) != bool(old.inputs.picture):
+            self._show_picture_panel()
         for notice in new.notices[len(old.notices) :]:
             self._notifications.show_message(notice.severity, notice.text, notice.details)
         self._show_state(new)

@@ -48,9 +48,17 @@ class Docks:
         return not self._docks[key].isHidden()
 
     def open(self, key: str) -> None:
-        """Show a panel, before those that share its place."""
-        self._docks[key].show()
-        self._docks[key].raise_()
+        """Show a panel, before those that share its place; one with a place of its own gets as much room as others."""
+        was_open, dock = self.is_open(key), self._docks[key]
+        dock.show()
+        dock.raise_()
+        if not was_open and not self._window.tabifiedDockWidgets(dock):
+            area = self._hosts[key].spec.area
+            shown = [self._docks[other] for other in self._docks if self._is_shown(other, area)]
+            self._window.resizeDocks(shown, [1] * len(shown), Qt.Orientation.Vertical)
+
+    def close(self, key: str) -> None:
+        self._docks[key].close()
 
     def toggle(self, key: str) -> None:
         """Close a panel that is on screen; show one that is closed, or that stands behind another."""
@@ -101,6 +109,9 @@ class Docks:
     def _is_in(self, key: str, area: str, layout: LayoutName) -> bool:
         spec = self._hosts[key].spec
         return spec.area == area and layout in spec.layouts
+
+    def _is_shown(self, key: str, area: Area) -> bool:
+        return self._hosts[key].spec.area == area and self.is_open(key) and not self._docks[key].isFloating()
 
     def _dock(self, host: PanelHost) -> _Dock:
         dock = _Dock(host, self._window)

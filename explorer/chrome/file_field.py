@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
@@ -23,6 +25,7 @@ class FileField(QWidget):
         super().__init__(parent)
         self._kind = kind
         self._file: GivenFile | None = None
+        self._notes: tuple[str, ...] = ()
         self._button = QPushButton(icon(kind), "", self)
         self._button.clicked.connect(self._on_button_clicked)
         self._clear = QToolButton(self, autoRaise=True)
@@ -35,7 +38,6 @@ class FileField(QWidget):
         layout.addWidget(self._button)
         layout.addWidget(self._clear)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.setFocusProxy(self._button)
         self._show()
 
     @property
@@ -43,17 +45,20 @@ class FileField(QWidget):
         """What stands on the button."""
         return self._button.text()
 
-    def set_file(self, file: GivenFile | None) -> None:
-        """Show which file is given; None where none is."""
-        if file != self._file:
-            self._file = file
+    def take_focus(self) -> None:
+        self._button.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def set_file(self, file: GivenFile | None, notes: Sequence[str] = ()) -> None:
+        """Show which file is given, None where none is, and what was done to it so that the model can read it."""
+        if (file, tuple(notes)) != (self._file, self._notes):
+            self._file, self._notes = file, tuple(notes)
             self._show()
 
     def _show(self) -> None:
         invitation, about, _ = self._words()
         name = invitation if self._file is None else self._file.name
         self._button.setText(self.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, _LONGEST_NAME))
-        self._button.setToolTip(about if self._file is None else f"{self._file.path}\n{about}")
+        self._button.setToolTip(about if self._file is None else "\n".join((str(self._file.path), *self._notes, about)))
         self._clear.setVisible(self._file is not None)
 
     def _words(self) -> tuple[str, str, str]:
@@ -76,5 +81,5 @@ class FileField(QWidget):
 
     @Slot()
     def _on_clear_clicked(self) -> None:
-        self.setFocus(Qt.FocusReason.OtherFocusReason)  # not to the next field, once this button is gone
+        self._button.setFocus(Qt.FocusReason.OtherFocusReason)  # not to the next field, once this button is gone
         self.cleared.emit(self._kind)

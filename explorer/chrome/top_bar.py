@@ -43,10 +43,6 @@ class TopBar(QWidget):
         self._model.clicked.connect(self._on_model_clicked)
         self._summary = ElidedLabel(parent=self, role=QPalette.ColorRole.PlaceholderText)
         self._summary.setFont(caption_font())
-        self._text, self._second = TextField(self), TextField(self)
-        for field in (self._text, self._second):
-            field.edited.connect(self._typing.start)
-            field.finished.connect(self._on_typing_timeout)
         self._files: dict[FileKind, FileField] = {
             "picture": FileField("picture", self),
             "sound": FileField("sound", self),
@@ -54,6 +50,10 @@ class TopBar(QWidget):
         for field in self._files.values():
             field.asked.connect(self._on_file_asked)
             field.cleared.connect(self._on_file_cleared)
+        self._text, self._second = TextField(self), TextField(self)
+        for field in (self._text, self._second):
+            field.edited.connect(self._typing.start)
+            field.finished.connect(self._on_typing_timeout)
         self._layout = QHBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(SPACE_3)
@@ -81,7 +81,7 @@ class TopBar(QWidget):
             return
         for field in self._files.values():
             if not field.isHidden():
-                field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+                field.take_focus()
 
     def show_state(self, state: AppState) -> None:
         self._state = state
@@ -89,7 +89,7 @@ class TopBar(QWidget):
         reads = state.current_model.reads if state.current_model else ()
         for kind, field in self._files.items():
             field.setVisible(kind in reads)
-            field.set_file(getattr(state.inputs, kind))
+            field.set_file(getattr(state.inputs, kind), state.current_tokens.notes if state.current_tokens else ())
         if not self._typing.isActive():
             self._show_texts(state)
 

@@ -12,6 +12,7 @@ from explorer.panels.matrix import MatrixPanel
 from explorer.panels.messages import MessagesPanel
 from explorer.panels.model_card import ModelCardPanel
 from explorer.panels.panel import PanelSpec, as_it_is
+from explorer.panels.picture import PicturePanel
 from explorer.panels.positions import PositionsPanel
 from explorer.panels.progress import ProgressPanel
 from explorer.panels.schedule import SchedulePanel
@@ -26,15 +27,17 @@ from explorer.state.queries import (
     matrix_query,
     matrix_tile_query,
     model_card_query,
+    picture_query,
     positions_query,
     training_options_query,
 )
 from explorer.state.tensor_queries import spectrum_query, tensor_list_query, tensor_part_query, tensor_query
 from explorer.viewmodels.attention import matrix_picture, matrix_tile
-from explorer.viewmodels.guidance import first_steps, model_first, open_first
+from explorer.viewmodels.guidance import first_steps, model_first, open_first, picture_first
 from explorer.viewmodels.heads import heads_picture
 from explorer.viewmodels.inspector import inspector_sheet
 from explorer.viewmodels.model_card import model_card
+from explorer.viewmodels.patches import patch_picture
 from explorer.viewmodels.positions import positions_look, positions_picture
 from explorer.viewmodels.tensor_list import tensor_table
 from explorer.viewmodels.tensor_picture import spectrum_picture, tensor_part, tensor_picture
@@ -170,6 +173,19 @@ PANELS: tuple[PanelSpec, ...] = (
         view=model_card,
         shortcut="Ctrl+3",
         tooltip="What the checkpoint is: stated, inferred or unknown.",
+    ),
+    PanelSpec(
+        key="picture",
+        title="Picture",
+        icon="picture",
+        area="left",
+        layouts=(),
+        factory=PicturePanel,
+        query=picture_query,
+        view=patch_picture,
+        shortcut="Ctrl+7",
+        tooltip="Where in the picture a query looks.",
+        guidance=picture_first,
     ),
     PanelSpec(
         key="tokens",

@@ -1,4 +1,4 @@
-"""The labels beside a matrix: tokens while they fit, indices when they do not."""
+"""The labels beside a matrix: tokens while they fit, indices when they do not; of times, as many as fit."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font, token_font
 from explorer.theme.metrics import RADIUS, SPACE_1, SPACE_2
 from explorer.theme.token_paint import draw_token, token_width
-from explorer.theme.token_text import token_text
+from explorer.theme.token_text import Reading, token_text
 from explorer.viewmodels.ticks import index_step
 
 _LONGEST = 14
@@ -109,6 +109,10 @@ class TokenAxis(QWidget):
     def _is_visible(self, index: int) -> bool:
         return -0.5 <= self._center(index) <= self._length() + 0.5
 
+    @property
+    def _is_scale(self) -> bool:
+        return bool(self._labels) and isinstance(self._labels[-1], Reading)
+
     def _are_indices_lying(self) -> bool:
         return not self._labels and not self._is_left
 
@@ -118,11 +122,15 @@ class TokenAxis(QWidget):
     def _shows_tokens(self) -> bool:
         return bool(self._labels) and self._token_step() <= _DENSEST_TOKENS
 
+    def _thinned_label(self, index: int) -> str:
+        """What stands for an index among others that have no label."""
+        return self._labels[index] if self._is_scale else str(self._first + index)
+
     def _index_gap(self) -> float:
         """Pixels from one index to the next: the widest fits between, also when the last is moved into the axis."""
         if self._is_left:
             return _INDEX_GAP
-        widest = max(self._metrics.horizontalAdvance(str(self._first + end)) for end in (0, self._size - 1))
+        widest = max(self._metrics.horizontalAdvance(self._thinned_label(end)) for end in (0, self._size - 1))
         return max(_INDEX_GAP, 1.5 * widest + SPACE_1)
 
     def _regular_font(self) -> QFont:
@@ -157,7 +165,7 @@ class TokenAxis(QWidget):
         if not 0.0 <= center <= self._length():
             return
         is_token = bool(self._labels) and (is_marked or self._shows_tokens())
-        label = self._labels[index] if is_token else str(self._first + index)
+        label = self._labels[index] if is_token else self._thinned_label(index)
         metrics = QFontMetricsF(painter.font())
         size = QSizeF(token_width(metrics, label, _LONGEST), metrics.height())
         painter.save()

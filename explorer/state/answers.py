@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core_model.config import AttentionSpec
-from core_model.results import CellFacts, FloatArray, HeatmapView
+from core_model.results import ByteArray, CellFacts, FloatArray, HeatmapView, PatchAttention
 
 if TYPE_CHECKING:
     from core_model.tokenize import Encoding
@@ -48,6 +48,19 @@ class InspectorAnswer:
     cell: CellFacts | None = None
     query_text: str = ""
     key_text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PictureAnswer:
+    """A picture as the model sees it, [Y, X, 3] of 0 to 255, and where one query looks: one of its tokens or a probe.
+
+    `keys` are the tokens of the whole row, the patches last; they are the queries too, but those of a probe.
+    """
+
+    seen: ByteArray
+    attention: PatchAttention
+    queries: Encoding
+    keys: Encoding
 
 
 @dataclass(frozen=True, kw_only=True)

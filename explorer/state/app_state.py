@@ -108,7 +108,8 @@ class OpenedModel:
 class Tokens:
     """The fact about an input: its tokens, patches or frames in each stack that reads some of it.
 
-    `notes` say what was done to a picture or a sound so that the model can read it.
+    A site whose queries are others, such as the probe that pools a tower, stands beside the stacks. `notes` say what
+    was done to a picture or a sound so that the model can read it.
     """
 
     source: Source
@@ -122,11 +123,11 @@ class Tokens:
 
     def queries(self, site: str) -> Encoding:
         """The tokens along the rows of a site's matrix."""
-        return self.stacks[site.partition(".")[0]]
+        return self.stacks[site if site in self.stacks else site.partition(".")[0]]
 
     def keys(self, site: str) -> Encoding:
         """The tokens along the columns of a site's matrix."""
-        return self.stacks["encoder"] if site == "decoder.cross" else self.queries(site)
+        return self.stacks["encoder" if site == "decoder.cross" else site.partition(".")[0]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +135,7 @@ class TraceFacts:
     """The fact that a forward pass was run and is kept: the bytes it holds and the seconds it took.
 
     `info` is the model card after its weights were read, which may have added warnings. `not_numbers` names the
-    layers of each site whose attention holds NaN.
+    layers of each site whose attention holds NaN, `notes` say what was computed otherwise than in training.
     """
 
     source: Source
@@ -143,6 +144,7 @@ class TraceFacts:
     n_bytes: int
     seconds: float
     not_numbers: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

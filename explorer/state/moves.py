@@ -192,7 +192,9 @@ def with_trace(facts: TraceFacts) -> Move:
         model = state.model
         if model is not None and model.source == facts.source:
             model = replace(model, info=facts.info)
-        notices = (*state.notices, *(_not_numbers(facts, site, layers) for site, layers in facts.not_numbers))
+        told = [_not_numbers(facts, site, layers) for site, layers in facts.not_numbers]
+        told += [Notice(severity="info", text=f"{facts.info.name}: {note}") for note in facts.notes]
+        notices = (*state.notices, *told)
         return replace(state, trace=facts, model=model, notices=notices)
 
     return move

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from core_model.errors import CoreError, PickleError
 from core_model.results import PositionEncoding, Reduce
-from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer, TrainingOptions
+from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer, PictureAnswer, TrainingOptions
 from explorer.state.app_state import AppState, Cell, ModelInput, OpenedModel, Source, Span, Tokens, TraceFacts
 
 R = TypeVar("R")
@@ -151,6 +151,17 @@ class InspectorQuery(Query[InspectorAnswer]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PictureQuery(Query[PictureAnswer]):
+    """Where in the picture does one of its tokens look?"""
+
+    trace: TraceQuery
+    site: str
+    layer: int
+    head: int
+    query: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class PositionsQuery(Query[PositionEncoding]):
     """How one layer of a stack knows order, over at most so many positions."""
 
@@ -267,6 +278,15 @@ def inspector_query(state: AppState) -> InspectorQuery | None:
     if trace is None or chosen.site is None:
         return None
     return InspectorQuery(trace=trace, site=chosen.site, layer=chosen.layer, head=chosen.head, cell=state.focus)
+
+
+def picture_query(state: AppState) -> PictureQuery | None:
+    """Asked where the keys are patches: of the row in focus, else of the first, which is the class token's."""
+    trace, chosen, tokens = traced(state), state.selection, state.current_tokens
+    if trace is None or chosen.site is None or tokens is None or tokens.keys(chosen.site).unit != "patch":
+        return None
+    query = state.focus.query if state.focus else 0
+    return PictureQuery(trace=trace, site=chosen.site, layer=chosen.layer, head=chosen.head, query=query)
 
 
 def positions_query(state: AppState) -> PositionsQuery | None:

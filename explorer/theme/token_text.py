@@ -17,6 +17,12 @@ class Name(str):
     __slots__ = ()
 
 
+class Reading(Name):
+    """A Name that says how far along a scale it stands, such as a time: some will do where not all fit."""
+
+    __slots__ = ()
+
+
 def token_runs(token: str, limit: int | None = None) -> tuple[tuple[str, bool], ...]:
     """Split a token into (text, dimmed) runs, cut to `limit` characters with an ellipsis."""
     return tuple((text, dimmed) for text, dimmed in _runs(token, limit) if text)

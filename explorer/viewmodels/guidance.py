@@ -43,9 +43,17 @@ def _what_to_give(model: OpenedModel, site: str) -> Guidance:
 
 def _no_input(model: OpenedModel) -> str:
     return (
-        f"{model.info.name} reads vectors, for which this window has no input: run it from Python "
-        "(open_checkpoint and run_trace of core_model); its weights are under Tensors."
+        f"{model.info.name} reads vectors, or files in a way that is not known here (its card says more): this window "
+        "has no input for it. Run it from Python (open_checkpoint and run_trace of core_model)."
     )
+
+
+def picture_first(state: AppState) -> Guidance:
+    """Give a model of pictures one."""
+    model = state.current_model
+    if model is not None and "picture" not in model.reads:
+        return f"{model.info.name} reads no pictures. With one that does, this is where each query looks.", ""
+    return "Open a picture to see where in it each query looks.", "open_picture" if model else "open_folder"
 
 
 def model_first(state: AppState) -> Guidance:

@@ -113,7 +113,7 @@ class MosaicPicture:
     """Every head of a site at once, as small pictures on one colour scale."""
 
     thumbnails: FloatArray
-    """[n_layers, n_heads, s, s]; NaN where masked."""
+    """[n_layers, n_heads, y, x]; NaN where masked. Of cross-attention the two sides differ."""
     levels: tuple[float, float]
     title: str
     note: str = ""
@@ -127,6 +127,42 @@ class MosaicPicture:
     def __post_init__(self) -> None:
         assert self.thumbnails.ndim == 4, self.thumbnails.shape
         assert self.head_values is None or self.head_values.shape == self.thumbnails.shape[:2]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PatchPicture:
+    """A picture and a number over each of its patches."""
+
+    image: NDArray[np.uint8]
+    """[Y, X, 3] of 0 to 255, all of it patches."""
+    values: FloatArray
+    """[r, c] in the drawn scale, one a patch."""
+    weights: FloatArray
+    """[r, c] before the scale."""
+    levels: tuple[float, float]
+    ends: tuple[str, str]
+    """The two levels in words."""
+    query: int
+    """Index of the token whose row this is."""
+    place: tuple[int, int] | None
+    """Row and column of its own patch, None where it has none."""
+    first: int
+    """Index of the first patch among the tokens."""
+    asks: bool
+    """Whether its patches are queries too."""
+    title: str
+    note: str
+    scale_name: str
+    colormap: str = "viridis"
+
+    def __post_init__(self) -> None:
+        assert self.image.ndim == 3 and self.image.shape[2] == 3, self.image.shape
+        assert self.values.ndim == 2 and self.weights.shape == self.values.shape, self.values.shape
+
+    def place_of(self, index: int) -> tuple[int, int] | None:
+        """Row and column of the patch of a token; None where that is no patch."""
+        row, column = divmod(index - self.first, self.values.shape[1])
+        return (row, column) if 0 <= row < self.values.shape[0] else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from core_model.tokenize.encoding import Encoding
-from explorer.theme.token_text import Name
+from typing import TYPE_CHECKING
+
+from explorer.theme.token_text import Name, Reading
+
+if TYPE_CHECKING:
+    from core_model.tokenize import Encoding
 
 
 def token_names(encoding: Encoding) -> tuple[str, ...]:
-    """Tokens as decoded, to be written with signs for their spaces; patches and frames by their names."""
-    return encoding.texts if encoding.unit == "token" else tuple(map(Name, encoding.texts))
+    """Tokens as decoded, to be written with signs for their spaces; patches by their names, frames by their time."""
+    kinds = {"token": str, "patch": Name, "frame": Reading}
+    return tuple(map(kinds[encoding.unit], encoding.texts))

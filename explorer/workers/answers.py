@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from core_model.cancel import CancelToken, Progress
 from core_model.results import PositionEncoding, read_only
 from explorer.figures.queries import FigureQuery, PreviewQuery, TableQuery
-from explorer.state.answers import DeviceOption, HeadsAnswer, InspectorAnswer, MatrixAnswer, TrainingOptions
+from explorer.state.answers import (
+    DeviceOption,
+    HeadsAnswer,
+    InspectorAnswer,
+    MatrixAnswer,
+    PictureAnswer,
+    TrainingOptions,
+)
 from explorer.state.app_state import OpenedModel, Tokens, TraceFacts
 from explorer.state.errands import (
     CacheQuery,
@@ -26,6 +33,7 @@ from explorer.state.queries import (
     MatrixQuery,
     ModelCardQuery,
     OpenQuery,
+    PictureQuery,
     PositionsQuery,
     TokensQuery,
     TraceQuery,
@@ -68,6 +76,7 @@ def _axes(engine: Engine, trace: TraceQuery, site: str) -> tuple[Encoding, Encod
 def _trace(engine: Engine, query: TraceQuery, cancel: CancelToken, progress: Progress) -> TraceFacts:
     start = time.perf_counter()
     trace = engine.trace(query, cancel, progress)
+    given = engine.inputs(query.source, query.inputs).notes
     return TraceFacts(
         source=query.source,
         inputs=query.inputs,
@@ -75,6 +84,7 @@ def _trace(engine: Engine, query: TraceQuery, cancel: CancelToken, progress: Pro
         n_bytes=trace.n_bytes,
         seconds=time.perf_counter() - start,
         not_numbers=tuple(trace.not_numbers().items()),
+        notes=tuple(note for note in trace.notes if note not in given),
     )
 
 
@@ -118,6 +128,26 @@ def _inspector(engine: Engine, query: InspectorQuery, cancel: CancelToken, progr
     )
 
 
+def _picture(engine: Engine, query: PictureQuery, cancel: CancelToken, progress: Progress) -> PictureAnswer:
+    from core_model.analysis.patches import patch_attention
+    from core_model.config import PatchEmbedding
+
+    trace, source, given = engine.trace(query.trace, cancel, progress), query.trace.source, query.trace.inputs
+    checkpoint, pixels = engine.checkpoint(source), engine.inputs(source, given).pixels
+    assert checkpoint.config is not None and pixels is not None, "a row of patches was asked for"
+    patches = checkpoint.config.stacks[query.site.partition(".")[0]].embedding
+    assert isinstance(patches, PatchEmbedding)
+    size = pixels.shape[1], pixels.shape[2]
+    queries, keys = _axes(engine, query.trace, query.site)
+    n_rows, n_columns = (n * side for n, side in zip(patches.grid_of(size), patches.patch_size, strict=True))
+    return PictureAnswer(
+        seen=read_only(checkpoint.as_seen(pixels)[:n_rows, :n_columns]),
+        attention=patch_attention(trace, patches, size, query.site, query.layer, query.head, query.query),
+        queries=queries,
+        keys=keys,
+    )
+
+
 def _positions(engine: Engine, query: PositionsQuery, cancel: CancelToken, progress: Progress) -> PositionEncoding:
     from core_model.analysis.positions import position_encoding
 
@@ -147,6 +177,7 @@ ANSWERS: dict[type[AnyQuery], AnswerFunction] = {
     HeadsQuery: _heads,
     MatrixQuery: _matrix,
     InspectorQuery: _inspector,
+    PictureQuery: _picture,
     PositionsQuery: _positions,
     TrainingOptionsQuery: _training_options,
     TensorListQuery: answer_tensor_list,

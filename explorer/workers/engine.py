@@ -104,10 +104,13 @@ class Engine:
 
     def tokens(self, source: Source, given: ModelInput) -> Tokens:
         """What was given as tokens, patches or frames, in the stacks that read it."""
-        inputs, config = self.inputs(source, given), self.checkpoint(source).config
-        read = {name: inputs.tokens_of(name) for name in config.stacks} if config else {}
+        from core_model.tokenize.encoding import PROBE
+
+        inputs, checkpoint = self.inputs(source, given), self.checkpoint(source)
+        read = {name: inputs.tokens_of(name) for name in checkpoint.config.stacks} if checkpoint.config else {}
         stacks = {name: tokens for name, tokens in read.items() if tokens is not None}
-        return Tokens(source=source, inputs=given, stacks=stacks, notes=inputs.notes)
+        probes = {site.site: PROBE for site in checkpoint.info.sites if site.site.endswith(".pool")}
+        return Tokens(source=source, inputs=given, stacks=stacks | probes, notes=inputs.notes)
 
     def trace(self, query: TraceQuery, cancel: CancelToken, progress: Progress) -> Trace:
         """The forward pass over an input, run once and kept."""

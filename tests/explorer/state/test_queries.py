@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from core_model.errors import InputError
+from core_model.tokenize import Patches
 from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Viewport
 from explorer.state.given_file import GivenFile
 from explorer.state.queries import (
@@ -21,9 +22,10 @@ from explorer.state.queries import (
     inspector_query,
     matrix_query,
     matrix_tile_query,
+    picture_query,
     wanted,
 )
-from tests.explorer.states import INPUTS, SOURCE, opened, tokens, trace_facts, traced_state
+from tests.explorer.states import INPUTS, SOURCE, encoding, opened, tokens, trace_facts, traced_state
 
 FILE = GivenFile(path=Path("/given"), stamp=None)
 PANELS = {"heads": heads_query, "matrix": matrix_query, "inspector": inspector_query}
@@ -63,6 +65,15 @@ def test_a_target_alone_is_nothing_to_run_on() -> None:
 
 def test_a_tower_that_was_given_nothing_has_no_picture() -> None:
     assert matrix_query(traced_state(selection=Selection(site="vision.self"))) is None
+
+
+def test_a_picture_is_asked_about_where_the_keys_are_patches() -> None:
+    assert picture_query(traced_state()) is None
+    patches = Patches(**vars(encoding("class", "patch 0,0", "patch 0,1")))
+    state = traced_state(tokens=replace(tokens(), stacks={"decoder": patches}))
+    first, pointed = picture_query(state), picture_query(replace(state, hover=Cell(query=2, key=1)))
+    assert first is not None and first.query == 0
+    assert pointed is not None and pointed.query == 2
 
 
 @pytest.mark.parametrize(

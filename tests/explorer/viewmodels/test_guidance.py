@@ -40,7 +40,7 @@ def test_a_model_of_vectors_promises_no_input() -> None:
     state = AppState(source=SOURCE, inputs=ModelInput(text="5 17", picture=picture))
     state = with_model(opened(reads=(), has_tokenizer=False))(state)
     sentence, command = first_steps(state)
-    assert "reads vectors, for which this window has no input" in sentence and command == "open_folder"
+    assert "reads vectors" in sentence and "this window has no input for it" in sentence and command == "open_folder"
     assert state.inputs == ModelInput() and tokens_query(state) is None
 
 

@@ -1,0 +1,93 @@
+"""The colours lie on the patches they belong to, and the mouse finds them."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+
+from explorer.plots.patch_map import PatchMap
+from explorer.theme.colors import LIGHT
+from explorer.viewmodels.records import PatchPicture
+from tests.explorer.plots.pictures import pixel
+
+ROWS, COLUMNS, SIDE, FIRST = 2, 3, 50, 1
+"""Of patches that are 50 pixels wide in a map of 152 pixels."""
+
+
+def picture(**changes) -> PatchPicture:
+    """A white picture of two rows of three patches; the last one of the first row has all the weight."""
+    weights = np.zeros((ROWS, COLUMNS), dtype=np.float32)
+    weights[0, 2] = 0.5
+    settings = {
+        "image": np.full((ROWS * 4, COLUMNS * 4, 3), 255, dtype=np.uint8),
+        "values": weights,
+        "weights": weights,
+        "levels": (0.0, 0.5),
+        "ends": ("0", "0.5"),
+        "query": 0,
+        "place": None,
+        "first": FIRST,
+        "asks": True,
+        "title": "Where query 0, class, looks",
+        "note": "",
+        "scale_name": "weight, linear",
+        "colormap": "grey",
+    }
+    return PatchPicture(**(settings | changes))
+
+
+@pytest.fixture
+def patches(qtbot, themes):
+    patches = PatchMap(themes)
+    qtbot.addWidget(patches)
+    patches.resize(COLUMNS * SIDE + 2, 300)
+    with qtbot.waitExposed(patches):
+        patches.show()
+    patches.set_picture(picture())
+    return patches
+
+
+def middle(row: int, column: int) -> QPoint:
+    return QPoint(1 + column * SIDE + SIDE // 2, 1 + row * SIDE + SIDE // 2)
+
+
+def test_the_patch_with_the_weight_is_dark_and_the_others_keep_the_picture(patches):
+    lightness = [[pixel(patches, middle(row, column)).lightness() for column in range(3)] for row in range(2)]
+    assert lightness[0].pop(2) < 60  # ink, 0.85 opaque, on white
+    assert min(min(row) for row in lightness) == 255  # paper on white
+
+
+def test_without_the_colours_the_picture_has_its_own(patches):
+    image = np.zeros((ROWS * 4, COLUMNS * 4, 3), dtype=np.uint8)
+    image[..., 0] = 200
+    patches.set_picture(picture(image=image))
+    assert pixel(patches, middle(1, 0)).hslSaturation() < 60  # grey under the faintest colour
+    patches.set_numbers_shown(False)
+    assert pixel(patches, middle(1, 0)).getRgb()[:3] == (200, 0, 0)
+
+
+def test_a_patch_under_the_mouse_is_its_token_and_a_click_chooses_it(qtbot, patches):
+    with qtbot.waitSignal(patches.patch_hovered) as hovered:
+        qtbot.mouseMove(patches, middle(1, 2))
+    assert hovered.args == [FIRST + 5]
+    with qtbot.waitSignal(patches.patch_clicked) as clicked:
+        qtbot.mouseClick(patches, Qt.MouseButton.LeftButton, pos=middle(0, 1))
+    assert clicked.args == [FIRST + 1]
+    with qtbot.waitSignal(patches.hover_left):
+        qtbot.mouseMove(patches, QPoint(10, 290))
+
+
+def test_arrows_walk_from_the_query_and_return_chooses(qtbot, patches):
+    patches.set_picture(picture(place=(1, 1)))
+    with qtbot.waitSignals([patches.patch_hovered] * 3) as _, qtbot.waitSignal(patches.patch_clicked) as clicked:
+        for key in (Qt.Key.Key_Up, Qt.Key.Key_Left, Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
+            qtbot.keyClick(patches, key)
+    assert clicked.args == [FIRST + 3]
+
+
+def test_query_and_key_are_framed_in_their_colours(patches):
+    patches.set_picture(picture(place=(0, 0)))
+    patches.set_key(FIRST + 4)
+    assert pixel(patches, QPoint(1, 1 + SIDE // 2)).name() == LIGHT.query
+    assert pixel(patches, QPoint(1 + SIDE, 1 + SIDE + SIDE // 2)).name() == LIGHT.key
+    patches.set_key(0)  # the class token has no patch
+    assert pixel(patches, QPoint(1 + SIDE, 1 + SIDE + SIDE // 2)).name() != LIGHT.key
