@@ -7,10 +7,10 @@ import platform
 
 import torch
 
-from tests.bench import attention, startup
+from tests.bench import attention, files, startup
 from tests.bench.measure import print_table
 
-_TABLES = ("startup", "attention")
+_TABLES = ("startup", "files", "attention")
 
 
 def main() -> None:
@@ -24,6 +24,8 @@ def main() -> None:
     print(f"torch {torch.__version__} on {device}: {name}, {torch.get_num_threads()} threads")
     if "startup" in options.tables:
         print_table("startup", startup.lines())
+    if "files" in options.tables:
+        print_table("files", list(files.lines()))
     if "attention" in options.tables:
         for group in attention.lines(device):
             print_table("attention", group)

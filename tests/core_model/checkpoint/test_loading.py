@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from tests.bench.files import ten_gigabytes
+
 LOAD = """
 import sys
 import torch
@@ -27,6 +29,17 @@ with open_checkpoint(sys.argv[1]) as checkpoint:
     model = checkpoint.load_model()
 print(resident("VmHWM") - before, sum(parameter.nbytes for parameter in model.parameters()))
 assert "sympy" not in sys.modules
+"""
+
+
+LIST = """
+import sys
+from core_model.checkpoint import open_checkpoint
+
+with open_checkpoint(sys.argv[1]) as checkpoint:
+    print(len(checkpoint.tensors), sum(tensor.n_bytes for tensor in checkpoint.tensors.values()))
+with open("/proc/self/status") as lines:
+    print(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")))
 """
 
 
@@ -63,3 +76,13 @@ def test_loading_needs_a_tenth_more_memory_than_the_model(dtype: str, tmp_path: 
     peak, size = map(int, done.stdout.split())
     assert size > 100_000_000
     assert peak < 1.1 * size + 8_000_000, "8 MB: the libraries' own, whatever the size of the model"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a process, for good")
+def test_a_checkpoint_of_10_gb_is_listed_within_150_mb(tmp_path: Path) -> None:
+    """The files are sparse. How long it takes, `python -m tests.bench files` tells."""
+    folder = ten_gigabytes(tmp_path / "model")
+    done = subprocess.run([sys.executable, "-c", LIST, folder], capture_output=True, text=True, check=True)
+    n_tensors, n_bytes, peak = map(int, done.stdout.split())
+    assert n_tensors == 3 + 25 * 9 and n_bytes > 10e9
+    assert peak < 150e6
