@@ -30,22 +30,25 @@ def attend(
     want_logsumexp: bool = False,
     between: Progress | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Weighted values [B, H, N, D] and, where asked and where the kernel has it, each row's log-sum-exp [B, H, N].
+    """Weighted values [B, H, N, D] and, where asked and the kernel has it exactly, each row's log-sum-exp [B, H, N].
 
     Memory is linear in length: the fused kernel where it can express the scores, else FlexAttention where it compiles,
     else blocks of rows over the keys they see. `between` is called with the share done between pieces of long work on a
     CPU, and may raise to stop it.
     """
+    # In half precision the kernel's exponentials are coarse (5e-5): exact scores would not add up to its log-sum-exp.
+    want_logsumexp = want_logsumexp and heads.q_BHND.dtype == torch.float32
     if _is_one_call(heads):
         is_long = _n_products(heads) > _PIECE_PRODUCTS and v_BKMD.device.type == "cpu"
         if is_long and between is not None and not dropout and not torch.is_grad_enabled():
-            return _attend_in_pieces(heads, v_BKMD, between)
+            out_BHND, logsumexp_BHN = _attend_in_pieces(heads, v_BKMD, between)
+            return out_BHND, logsumexp_BHN if want_logsumexp else None
         mask = _KernelMask(causal=heads.spec.mask.causal)
         return _fused(heads.q_BHND, heads.k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)
     if not dropout and flex.takes(heads):
         computed = flex.attend_compiled(heads, v_BKMD)
         if computed is not None:
-            return computed
+            return computed[0], computed[1] if want_logsumexp else None
     blocks = []
     for rows in _row_blocks(heads):
         blocks.append(_attend_rows(heads, v_BKMD, rows, dropout, want_logsumexp))
@@ -175,8 +178,6 @@ def _attend_rows(
     if heads.is_biased:
         bias_BHNM = bias_block(heads, rows, key_M).to(heads.q_BHND.dtype)
         block_BHNM = torch.where(block_BHNM, bias_BHNM, float("-inf"))
-        # Exact scores do not add up to the log-sum-exp of scores whose bias was rounded.
-        want_logsumexp = want_logsumexp and bias_BHNM.dtype == torch.float32
     mask = _KernelMask(block_BHNM=block_BHNM)
     q_BHND, k_BKMD = heads.q_BHND[:, :, rows], take_keys(heads.k_BKMD, key_M)
     return _fused(q_BHND, k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)

@@ -144,6 +144,21 @@ def test_a_half_precision_model_gives_float32_attention_whose_rows_sum_to_one(ki
             np.testing.assert_allclose(sums, 1, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("size", [(300, 300), (75, 60)], ids=str)
+def test_views_of_a_half_precision_model_are_exact_for_the_queries_and_keys_it_has(dtype, size):
+    model = models.make(models.decoder_only()).to(dtype)
+    ids = np.random.default_rng(0).integers(0, VOCAB, 300)
+    trace = run_trace(model, Inputs(ids=ids), keep=["decoder.1.query", "decoder.1.key"])
+    q_ND, k_MD = (trace.activation(f"decoder.1.{name}")[2].astype(np.float64) for name in ("query", "key"))
+    e_NM = np.exp(q_ND @ k_MD.T * (D_MODEL // N_HEADS) ** -0.5) * np.tri(300)
+    weights_NM = e_NM / e_NM.sum(-1, keepdims=True)
+    expected = weights_NM.reshape(size[0], 300 // size[0], size[1], 300 // size[1]).max((1, 3))
+    np.testing.assert_allclose(trace.view("decoder.self", 1, 2, size=size).values, expected, atol=1e-6)
+    tile = trace.view("decoder.self", 1, 2, rows=(40, 290), cols=(10, 270))
+    np.testing.assert_allclose(tile.values, weights_NM[40:290, 10:270], atol=1e-6)
+
+
 # What is kept
 
 
