@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 from transformers.utils import logging
 
 from core_model.checkpoint import open_checkpoint
-from core_model.trace import Inputs, run_trace
+from core_model.checkpoint.export import save_as_family
+from core_model.trace import Inputs, Trace, run_trace
 
 logging.disable_progress_bar()  # its monitor thread would outlive the test
 
@@ -62,6 +66,21 @@ def logits_of(output: Any) -> np.ndarray:
     raise AssertionError(f"no logits in {list(output)}")
 
 
+def assert_close(got: Any, want: np.ndarray) -> None:
+    """Two outputs are the same."""
+    assert got is not None and got.shape == want.shape
+    np.testing.assert_allclose(got, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
+
+
+def assert_maps_agree(trace: Trace, site: str, maps: Any) -> None:
+    """Every map of every head at a site is the library's; these are far from flat."""
+    assert trace.shape(site)[:2] == (len(maps), maps[0].shape[1])
+    assert max(float(layer[0, :, 1:].max()) for layer in maps) > 0.5, "a flat reference would agree with anything"
+    for layer, heads in enumerate(maps):
+        for head, want in enumerate(heads[0].numpy()):
+            np.testing.assert_allclose(trace.attention(site, layer, head), want, atol=ATTENTION_LIMIT, rtol=0)
+
+
 def assert_agrees(
     folder: Path, output: Any, stack: str, *, ids: tuple[int, ...] = IDS, type_ids: tuple[int, ...] | None = None
 ) -> None:
@@ -71,12 +90,38 @@ def assert_agrees(
         assert checkpoint.info.unexpected == ()
         model = checkpoint.load_model()
     trace = run_trace(model, Inputs(ids=ids, type_ids=type_ids))
-    strongest = 0.0
-    for layer, maps in enumerate(output.attentions):
-        for head, want in enumerate(maps[0].numpy()):
-            np.testing.assert_allclose(trace.attention(SITE[stack], layer, head), want, atol=ATTENTION_LIMIT, rtol=0)
-            strongest = max(strongest, float(want[1:].max()))
-    assert strongest > 0.5, "a flat reference would agree with anything"
-    got = trace.hidden if trace.logits is None else trace.logits
-    want = logits_of(output)
-    np.testing.assert_allclose(got, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
+    assert_maps_agree(trace, SITE[stack], output.attentions)
+    assert_close(trace.hidden if trace.logits is None else trace.logits, logits_of(output))
+
+
+def written_back(model: PreTrainedModel, theirs: Path, ours: Path, *, unwritten: tuple[str, ...] = ()) -> Any:
+    """The model of the folder `theirs`, saved by us in `ours`, as the library opens it and as we do.
+
+    `unwritten` are parts of names of weights that the library has and does not read.
+    """
+    with open_checkpoint(theirs) as checkpoint:
+        read = checkpoint.load_model()
+        assert checkpoint.info.family is not None
+        save_as_family(ours, read, checkpoint.info.family)
+    with open_checkpoint(ours) as checkpoint:
+        assert checkpoint.config == read.config
+    library: Any = type(model)
+    again, report = library.from_pretrained(ours, output_loading_info=True, attn_implementation="eager")
+    assert [name for name in report["missing_keys"] if not any(part in f"{name}." for part in unwritten)] == []
+    assert not report["unexpected_keys"] and not report["mismatched_keys"]
+    return again
+
+
+def edit_config(folder: Path, **changes: Any) -> Path:
+    """The folder with other values in its config.json; ... removes a key."""
+    path = folder / "config.json"
+    document = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps({key: value for key, value in document.items() if value is not ...}))
+    return folder
+
+
+def edit_tensors(folder: Path, changes: Mapping[str, torch.Tensor]) -> Path:
+    """The folder with further tensors in its weights."""
+    path = folder / "model.safetensors"
+    save_file({**load_file(path), **changes}, path, metadata={"format": "pt"})
+    return folder

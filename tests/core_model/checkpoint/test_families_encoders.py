@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,17 @@ from core_model.checkpoint import open_checkpoint
 from core_model.checkpoint.export import save_as_family
 from core_model.errors import ConfigError
 from core_model.trace import Inputs, run_trace
-from tests.core_model.checkpoint.references import OUTPUT_LIMIT, assert_agrees, logits_of, reference, saved, seeded
+from tests.core_model.checkpoint.references import (
+    assert_agrees,
+    assert_close,
+    edit_config,
+    edit_tensors,
+    logits_of,
+    reference,
+    saved,
+    seeded,
+    written_back,
+)
 
 IDS = (3, 14, 7, 5, 9, 2, 6, 5, 3, 5, 8)
 """Without 1, the padding of most families, which has no position of its own."""
@@ -145,34 +154,8 @@ def test_every_head_and_the_output_agree_with_the_reference_both_ways(
     types = {} if type_ids is None else {"token_type_ids": type_ids}
     want = reference(model, IDS, **types)
     assert_agrees(saved(model, tmp_path / "theirs"), want, "encoder", ids=IDS, type_ids=type_ids)
-    with open_checkpoint(tmp_path / "theirs") as checkpoint:
-        ours = checkpoint.load_model()
-        assert checkpoint.info.family is not None
-        save_as_family(tmp_path / "ours", ours, checkpoint.info.family)
-    library: Any = type(model)
-    again, report = library.from_pretrained(tmp_path / "ours", output_loading_info=True)
-    assert [name for name in report["missing_keys"] if not any(part in f"{name}." for part in NOT_READ)] == []
-    assert not report["unexpected_keys"] and not report["mismatched_keys"]
-    logits = logits_of(want)
-    limit = OUTPUT_LIMIT * max(1.0, float(logits.std()))
-    np.testing.assert_allclose(logits_of(reference(again, IDS, **types)), logits, atol=limit, rtol=0)
-    with open_checkpoint(tmp_path / "ours") as checkpoint:
-        assert checkpoint.config == ours.config
-
-
-def edit_config(folder: Path, **changes: Any) -> Path:
-    """The folder with other values in its config.json; None removes a key."""
-    path = folder / "config.json"
-    document = {**json.loads(path.read_text()), **changes}
-    path.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
-    return folder
-
-
-def edit_tensors(folder: Path, **changes: torch.Tensor) -> Path:
-    """The folder with further tensors in its weights."""
-    path = folder / "model.safetensors"
-    save_file({**load_file(path), **changes}, path, metadata={"format": "pt"})
-    return folder
+    again = written_back(model, tmp_path / "theirs", tmp_path / "ours", unwritten=NOT_READ)
+    assert_close(logits_of(reference(again, IDS, **types)), logits_of(want))
 
 
 @pytest.mark.parametrize("where", ["rotary_embeddings", "encoder.layer.0.attention.self.rotary_embeddings"])
@@ -199,7 +182,7 @@ def test_buffers_and_the_weights_of_other_heads_pass_silently(tmp_path: Path) ->
     model = tiny("Roberta", "ForMaskedLM")
     folder = edit_tensors(
         saved(model, tmp_path),
-        **{
+        {
             "roberta.pooler.dense.weight": torch.ones(30, 30),
             "roberta.pooler.dense.bias": torch.ones(30),
             "roberta.embeddings.position_ids": torch.arange(17)[None],
@@ -227,8 +210,8 @@ def test_microsofts_own_names_of_the_masked_token_head_are_read(family: str, is_
     That head has no table of its own, whatever the config says.
     """
     model = tiny(family, "ForMaskedLM", legacy=False, tie_word_embeddings=is_tied)
-    folder = edit_config(saved(model, tmp_path), architectures=None)
-    edit_tensors(folder, **{"mask_predictions.dense.weight": torch.ones(30, 30)})
+    folder = edit_config(saved(model, tmp_path), architectures=...)
+    edit_tensors(folder, {"mask_predictions.dense.weight": torch.ones(30, 30)})
     assert "lm_predictions.lm_head.dense.weight" in load_file(folder / "model.safetensors")
     assert_agrees(folder, reference(model, IDS), "encoder", ids=IDS)
 

@@ -16,9 +16,9 @@ from core_model.checkpoint import open_checkpoint
 from core_model.checkpoint.export import save_as_family
 from core_model.errors import ConfigError, TraceError
 from core_model.nn.transformer import Transformer
-from core_model.trace import Inputs, Trace, run_trace
+from core_model.trace import Inputs, run_trace
 from core_model.trace.edits import AblateHead
-from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT, saved, seeded
+from tests.core_model.checkpoint.references import ATTENTION_LIMIT, assert_close, assert_maps_agree, saved, seeded
 
 SIZES: dict[str, Any] = {
     "hidden_size": 30,
@@ -70,19 +70,6 @@ def computed(model: PreTrainedModel, **given: torch.Tensor) -> Any:
     library: Any = model
     with torch.no_grad():
         return library(**{name: tensor[None] for name, tensor in given.items()}, output_attentions=True)
-
-
-def assert_maps_agree(trace: Trace, site: str, maps: Any) -> None:
-    assert trace.shape(site)[:2] == (len(maps), maps[0].shape[1])
-    assert max(float(layer.max()) for layer in maps) > 0.5, "a flat reference would agree with anything"
-    for layer, heads in enumerate(maps):
-        for head, want in enumerate(heads[0].numpy()):
-            np.testing.assert_allclose(trace.attention(site, layer, head), want, atol=ATTENTION_LIMIT, rtol=0)
-
-
-def assert_close(got: Any, want: np.ndarray) -> None:
-    assert got is not None and got.shape == want.shape
-    np.testing.assert_allclose(got, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
 
 
 def named(case: tuple[str, str, dict[str, Any]]) -> str:
