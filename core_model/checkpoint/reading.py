@@ -6,7 +6,7 @@ Whatever goes wrong here leaves the tensors to look at: it becomes the `problem`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
 
@@ -137,16 +137,30 @@ def _read_keys(
 ) -> Any:
     """The family's keys, from what is stated, what the shapes tell and what was given."""
     told = {key: size for key, size in family.sizes(weights).items() if size is not None}
-    known = with_assumed(family, stated, told, assume)
-    if not stated and (heads := family.places["n_heads"]) not in known:
-        document = family.document or CONFIG_NAME
-        raise _UnstatedError(
-            "n_heads",
-            f"{location.name} has no {document}: its names are {family.label}'s, but the number of heads cannot be "
-            f"read from weights; put {document} beside it or give n_heads ({heads}), the attention heads of "
-            "a layer (on the command line: --heads N)",
-        )
+    known = {**family.implied(stated, weights), **with_assumed(family, stated, told, assume)}
+    heads = family.places["n_heads"]
+    if heads not in known and (not stated or heads in _required(family.keys)):
+        raise _unstated_heads(family, location, is_beside_others=bool(stated))
     return read_keys(known, family.keys)
+
+
+def _unstated_heads(family: Family, location: Location, *, is_beside_others: bool) -> _UnstatedError:
+    """What to say where the number of heads is all that is missing: of a config, or with it."""
+    heads, document = family.places["n_heads"], family.document or CONFIG_NAME
+    unread = "the number of heads cannot be read from weights"
+    give = "the attention heads of a layer (on the command line: --heads N)"
+    if is_beside_others:
+        return _UnstatedError("n_heads", f"{CONFIG_NAME} has no {heads}, and {unread}: add it, or give n_heads, {give}")
+    return _UnstatedError(
+        "n_heads",
+        f"{location.name} has no {document}: its names are {family.label}'s, but {unread}; put {document} beside it "
+        f"or give n_heads ({heads}), {give}",
+    )
+
+
+def _required(keys: type) -> set[str]:
+    """The keys that have no default."""
+    return {field.name for field in fields(keys) if field.default is MISSING and field.default_factory is MISSING}
 
 
 def _require_plausible_layers(family: Family, keys: Any, n_tensors: int) -> None:

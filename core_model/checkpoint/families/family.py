@@ -91,7 +91,8 @@ class Family:
     """One family of checkpoints.
 
     `keys` is a dataclass of the config.json keys that matter. `read` makes a ModelConfig of them and of what the file
-    holds; `write` is its inverse, checked by reading back. `sizes` gives keys that shapes tell and config.json lacks.
+    holds; `write` is its inverse, checked by reading back. `sizes` gives keys that shapes tell and config.json lacks,
+    `implied` those that others of its keys imply, as a well-known name does.
     `places` names, for each fact of a model in our words, its key, dotted inside a part of the document.
     `architectures` maps transformers' classes to the task of their head. `aliases` are other names that a config.json
     may have for a key, and the key. `markers` are patterns of names that, all found, tell the family of a file without
@@ -110,6 +111,7 @@ class Family:
     read: Callable[[Any, Weights], ModelConfig]
     write: Callable[[ModelConfig], Foreign]
     sizes: Callable[[Weights], Mapping[str, object]]
+    implied: Callable[[Mapping[str, object], Weights], Mapping[str, object]] = field(default=lambda stated, weights: {})
     places: Mapping[str, str]
     names: NameTable
     aliases: Mapping[str, str] = field(default_factory=dict)

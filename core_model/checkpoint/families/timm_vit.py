@@ -1,20 +1,22 @@
-"""ViT as the timm library stores it (Wightman 2019), DeiT and DINOv2 among them.
+"""ViT as the timm library stores it (Wightman 2019), DeiT, DINOv2 and CLIP's among them.
 
-Its config.json names an architecture but no sizes: they are read from the shapes, and the heads asked for. A file with
-any weight that is not a plain ViT's is of another model of timm and not taken for one.
+Its config.json names an architecture, but sizes only where they are not that architecture's own: the shapes tell them,
+and its name the number of heads. A file with any weight that is not a plain ViT's is of another model of timm and not
+taken for one.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import SAME, WRAPPED, Averaged, Rows
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Positive, activation, equal_heads
+from core_model.checkpoint.families.fields import Count, Positive, equal_heads
 from core_model.config import (
+    Activation,
     FeedForwardSpec,
     HeadSpec,
     LayerSpec,
@@ -22,6 +24,8 @@ from core_model.config import (
     ModelConfig,
     NormSpec,
     PatchEmbedding,
+    Pooling,
+    QueryKeyNorm,
     ResidualSpec,
     StackConfig,
     multi_head,
@@ -30,38 +34,91 @@ from core_model.errors import ConfigError
 
 _TOKENS = ("cls_token", "dist_token", "reg_token")
 _PLAIN = re.compile(
-    r"(cls_token|dist_token|reg_token|pos_embed|patch_embed\.proj\.\w+|(norm|fc_norm|head|head_dist)\.\w+"
-    r"|blocks\.\d+\.(norm1|norm2|attn\.qkv|attn\.proj|mlp\.fc1|mlp\.fc2)\.\w+|blocks\.\d+\.ls[12]\.gamma)"
+    r"(cls_token|dist_token|reg_token|pos_embed|patch_embed\.proj\.\w+|(norm_pre|norm|fc_norm|head|head_dist)\.\w+"
+    r"|blocks\.\d+\.(norm1|norm2|attn\.(qkv|q_norm|k_norm|proj)|mlp\.fc1|mlp\.fc2)\.\w+|blocks\.\d+\.ls[12]\.gamma)"
 )
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_tanh": "gelu_tanh",
+    "quick_gelu": "gelu_sigmoid",
+    "relu": "relu",
+    "silu": "silu",
+}
+"""timm's names of activations, ours."""
+
+_HEADS = {
+    ("tiny", 192): 3,
+    ("wee", 256): 4,
+    ("xsmall", 256): 4,
+    ("little", 320): 5,
+    ("small", 384): 6,
+    ("medium", 512): 8,
+    ("mediumd", 512): 8,
+    ("betwixt", 640): 10,
+    ("base", 768): 12,
+    ("base", 896): 14,
+    ("so150m", 896): 14,
+    ("so150m2", 832): 13,
+    ("large", 1024): 16,
+    ("intern300m", 1024): 16,
+    ("so400m", 1152): 16,
+    ("huge", 1280): 16,
+    ("giant", 1408): 16,
+    ("giant", 1536): 24,
+    ("giantopt", 1536): 16,
+    ("gigantic", 1664): 16,
+}
+"""The heads of timm's architectures, by the size in their names and their width."""
+_OTHERWISE: tuple[tuple[str, Mapping[str, object]], ...] = (
+    (r"vit_base_patch16_gap_224", {"num_heads": 16}),
+    (r"vit_\w+_clip_\w+", {"layer_norm_eps": 1e-5}),
+    (r"vit_\w+_clip_quickgelu_\w+", {"act_layer": "quick_gelu"}),
+    (r"vit_(base_patch32|giantopt_patch16|so400m_patch16)_siglip_\w+", {"act_layer": "gelu_tanh"}),
+    (r"vit_large_patch16_siglip_(gap_)?512", {"act_layer": "gelu_tanh"}),
+)
+"""What timm's architectures of these names have otherwise than the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimmKeys:
-    """The arguments of timm's VisionTransformer."""
+    """The arguments of timm's VisionTransformer that shapes do not tell, or that config.json states anyway."""
 
     embed_dim: Count
     num_heads: Count
     depth: Count
     d_hidden: Count
-    activation: str = "gelu"
+    act_layer: str = "gelu"
     layer_norm_eps: Positive = 1e-6
+    global_pool: str | None = None
+
+
+def _implied(document: Mapping[str, object], weights: Weights) -> Mapping[str, object]:
+    """What the name of an architecture says of it, where the width is the one that goes with the name."""
+    name = str(document.get("architecture", "")).removeprefix("hf_hub:timm/").partition(".")[0]
+    found: dict[str, object] = {}
+    if size := re.match(r"(?:vit|deit3?|flexivit)_([a-z0-9]+)", name):
+        n_heads = _HEADS.get((size[1], weights.size("patch_embed.proj.weight", 0) or 0))
+        found |= {} if n_heads is None else {"num_heads": n_heads}
+    for pattern, keys in _OTHERWISE:
+        if re.fullmatch(pattern, name):
+            found.update(keys)
+    return found
 
 
 def _read(keys: TimmKeys, weights: Weights) -> ModelConfig:
     equal_heads(keys, "embed_dim", "num_heads")
-    norm, patches = NormSpec(eps=keys.layer_norm_eps), _patches(weights)
+    norm, patches = NormSpec(eps=keys.layer_norm_eps), _patches(weights, keys)
     residual = ResidualSpec(before=norm, learned_scale="blocks.0.ls1.gamma" in weights)
-    biases = dict.fromkeys(("query_bias", "key_bias", "value_bias"), "blocks.0.attn.qkv.bias" in weights)
-    is_gated = weights.size("blocks.0.mlp.fc1.weight", 0) != keys.d_hidden
-    feed_forward = FeedForwardSpec(
-        d_hidden=keys.d_hidden,
-        gated=is_gated,
-        activation="silu" if is_gated else activation("activation", keys.activation),
-    )
     layer = LayerSpec(
-        attention=multi_head(keys.embed_dim, keys.num_heads, **biases),
+        attention=multi_head(
+            keys.embed_dim,
+            keys.num_heads,
+            **dict.fromkeys(("query_bias", "key_bias", "value_bias"), "blocks.0.attn.qkv.bias" in weights),
+            output_bias="blocks.0.attn.proj.bias" in weights,
+            query_key_norm=QueryKeyNorm(norm=norm) if "blocks.0.attn.q_norm.weight" in weights else None,
+        ),
         attention_residual=residual,
-        feed_forward=feed_forward,
+        feed_forward=_feed_forward(keys, weights),
         feed_forward_residual=residual,
     )
     encoder = StackConfig(
@@ -71,12 +128,26 @@ def _read(keys: TimmKeys, weights: Weights) -> ModelConfig:
         layers=(layer,) * keys.depth,
         final_norm=norm if "norm.weight" in weights else None,
     )
-    return ModelConfig(encoder=encoder, head=_head(weights, norm))
+    return ModelConfig(encoder=encoder, head=_head(weights, keys, norm))
 
 
-def _patches(weights: Weights) -> PatchEmbedding:
+def _feed_forward(keys: TimmKeys, weights: Weights) -> FeedForwardSpec:
+    """Two maps or, where the first is twice as wide as the second reads, SwiGLU."""
+    is_gated = weights.size("blocks.0.mlp.fc1.weight", 0) != keys.d_hidden
+    if keys.act_layer not in _ACTIVATIONS:
+        raise ConfigError(f"act_layer is {keys.act_layer!r} in config.json: expected one of {', '.join(_ACTIVATIONS)}")
+    return FeedForwardSpec(
+        d_hidden=keys.d_hidden,
+        gated=is_gated,
+        activation="silu" if is_gated else _ACTIVATIONS[keys.act_layer],
+        bias="blocks.0.mlp.fc1.bias" in weights,
+        output_bias="blocks.0.mlp.fc2.bias" in weights,
+    )
+
+
+def _patches(weights: Weights, keys: TimmKeys) -> PatchEmbedding:
     """Square images. Which tokens have a position is told by how many rows the table has beside a square of patches:
-    one or two more than a square never make another."""
+    of an image worth the name, one more or five more never make another."""
     shape = weights.shapes.get("patch_embed.proj.weight", ())
     n_rows = weights.size("pos_embed", 1) or 0
     counts = [weights.size(name, 1) or 0 for name in _TOKENS]
@@ -91,22 +162,29 @@ def _patches(weights: Weights) -> PatchEmbedding:
                 n_class_tokens=n_placed,
                 n_registers=sum(counts) - n_placed,
                 bias="patch_embed.proj.bias" in weights,
+                norm=NormSpec(eps=keys.layer_norm_eps) if "norm_pre.weight" in weights else None,
             )
     raise ConfigError(f"pos_embed has {n_rows} rows: that is no square of patches, and other images are not supported")
 
 
-def _head(weights: Weights, norm: NormSpec) -> HeadSpec | None:
+def _head(weights: Weights, keys: TimmKeys, norm: NormSpec) -> HeadSpec | None:
     """The classifier: of the class token, of both of DeiT's, or of the mean of the patches."""
     n_classes = weights.size("head.weight", 0)
     if n_classes is None:
         return None
-    pools_patches = "fc_norm.weight" in weights or "cls_token" not in weights
+    has_norm = "fc_norm.weight" in weights
+    pools_patches = keys.global_pool == "avg" or (keys.global_pool is None and has_norm)
+    pooling: Pooling = "first_two" if "head_dist.weight" in weights else "first"
+    if pools_patches or "cls_token" not in weights:
+        pooling = "mean_patches"
+    if keys.global_pool not in (None, "avg", "token"):
+        raise ConfigError(f"global_pool is {keys.global_pool!r} in config.json: expected avg or token")
     return HeadSpec(
         n_outputs=n_classes,
         task="image_classes",
-        pooling="mean_patches" if pools_patches else "first_two" if "head_dist.weight" in weights else "first",
-        norm=norm if "fc_norm.weight" in weights else None,
-        bias=True,
+        pooling=pooling,
+        norm=norm if has_norm else None,
+        bias="head.bias" in weights,
     )
 
 
@@ -134,9 +212,12 @@ def _token_rows(config: ModelConfig, *names: str) -> tuple[Row, ...]:
     )
 
 
-def _rows_with(*tokens: str) -> Callable[[ModelConfig], tuple[Row, ...]]:
-    """The name table of a file that has these tokens."""
-    return lambda config: (*_token_rows(config, *tokens), *_rows(config))
+def _rows_with_class_token(config: ModelConfig) -> tuple[Row, ...]:
+    """The name table of a file that has a class token and, where there are more than one, registers."""
+    patches = config.output_stack.embedding
+    assert isinstance(patches, PatchEmbedding)
+    names = ("cls_token",) if patches.n_class_tokens + patches.n_registers == 1 else ("cls_token", "reg_token")
+    return *_token_rows(config, *names), *_rows(config)
 
 
 def _rows(config: ModelConfig) -> tuple[Row, ...]:
@@ -147,9 +228,12 @@ def _rows(config: ModelConfig) -> tuple[Row, ...]:
     heads = ("head.*", "head_dist.*") if is_distilled else ("head.*",)
     return (
         row("patch_embed.proj.*", "encoder.embedding.patches.*"),
+        row("norm_pre.*", "encoder.embedding.norm.*"),
         row("pos_embed", "encoder.position.weight", conversion=WRAPPED),
         row(f"{theirs}.norm1.*", f"{ours}.attention_residual.before.*"),
         row(f"{theirs}.attn.qkv.*", *(f"{ours}.attention.{part}.*" for part in ("query", "key", "value"))),
+        row(f"{theirs}.attn.q_norm.*", f"{ours}.attention.query_norm.*"),
+        row(f"{theirs}.attn.k_norm.*", f"{ours}.attention.key_norm.*"),
         row(f"{theirs}.attn.proj.*", f"{ours}.attention.output.*"),
         row(f"{theirs}.ls1.gamma", f"{ours}.attention_residual.learned_scale"),
         row(f"{theirs}.norm2.*", f"{ours}.feed_forward_residual.before.*"),
@@ -171,10 +255,8 @@ def _sizes(weights: Weights) -> Mapping[str, object]:
 
 
 def _is_plain(weights: Weights) -> bool:
-    """Whether every weight is one of a plain ViT, and registers stand behind a class token."""
-    return all(_PLAIN.fullmatch(name) for name in weights.shapes) and (
-        "reg_token" not in weights or "cls_token" in weights
-    )
+    """Whether every weight is one of a plain ViT."""
+    return all(_PLAIN.fullmatch(name) for name in weights.shapes)
 
 
 FAMILY = Family(
@@ -186,21 +268,24 @@ FAMILY = Family(
     read=_read,
     write=_write,
     sizes=_sizes,
+    implied=_implied,
+    part="model_args",
     places={
         "n_layers": "depth",
         "n_heads": "num_heads",
         "d_model": "embed_dim",
         "d_hidden": "d_hidden",
-        "activation": "activation",
+        "activation": "act_layer",
         "eps": "layer_norm_eps",
     },
     names=NameTable(
         rows=_rows,
         roots=("head.", "head_dist.", "fc_norm."),
+        unused=(r"fc_norm\..*",),
         dialects=(
-            (r"^dist_token$", _rows_with("cls_token", "dist_token")),
-            (r"^reg_token$", _rows_with("cls_token", "reg_token")),
-            (r"^cls_token$", _rows_with("cls_token")),
+            (r"^dist_token$", lambda config: (*_token_rows(config, "cls_token", "dist_token"), *_rows(config))),
+            (r"^cls_token$", _rows_with_class_token),
+            (r"^reg_token$", lambda config: (*_token_rows(config, "reg_token"), *_rows(config))),
         ),
     ),
     markers=(r"patch_embed\.proj\.weight", r"blocks\.0\.attn\.qkv\.weight", r"pos_embed"),

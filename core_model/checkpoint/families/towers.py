@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from core_model.checkpoint.families import vision
 from core_model.checkpoint.families.conversion import FIRST_ROW
-from core_model.checkpoint.families.decoders import equal_heads
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import (
     Count,
@@ -22,6 +21,7 @@ from core_model.checkpoint.families.fields import (
     activation,
     class_names,
     classes,
+    equal_heads,
     special_tokens,
 )
 from core_model.config import (

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from core_model.checkpoint.families.conversion import WRAPPED
-from core_model.checkpoint.families.decoders import equal_heads
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import (
     Count,
@@ -17,6 +16,7 @@ from core_model.checkpoint.families.fields import (
     activation_name,
     class_names,
     classes,
+    equal_heads,
 )
 from core_model.config import (
     FeedForwardSpec,

@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from core_model.checkpoint import open_checkpoint
+from core_model.config import NormSpec
 from core_model.errors import ConfigError, CoreError
 from core_model.trace import Inputs, run_trace
 from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT
@@ -22,14 +23,17 @@ WIDTH, N_HEADS, HIDDEN, PATCH, SIDE, DEPTH, CLASSES = 30, 5, 37, 7, 3, 3, 4
 
 
 class Attention(nn.Module):
-    def __init__(self, *, qkv_bias: bool) -> None:
+    def __init__(self, *, qkv_bias: bool, qk_norm: bool) -> None:
         super().__init__()
         self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=qkv_bias)
+        size = WIDTH // N_HEADS
+        self.q_norm, self.k_norm = (nn.LayerNorm(size, eps=1e-6) if qk_norm else nn.Identity() for _ in range(2))
         self.proj = nn.Linear(WIDTH, WIDTH)
         self.seen = torch.empty(0)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = self.qkv(x).reshape(1, -1, 3, N_HEADS, WIDTH // N_HEADS).permute(2, 0, 3, 1, 4)
+        q, k = self.q_norm(q), self.k_norm(k)
         self.seen = (q @ k.transpose(-2, -1) * (WIDTH // N_HEADS) ** -0.5).softmax(-1)
         return self.proj((self.seen @ v).transpose(1, 2).reshape(x.shape))
 
@@ -61,10 +65,10 @@ class Scale(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, *, qkv_bias: bool, swiglu: bool, scaled: bool) -> None:
+    def __init__(self, *, qkv_bias: bool, qk_norm: bool, swiglu: bool, scaled: bool) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(WIDTH, eps=1e-6), nn.LayerNorm(WIDTH, eps=1e-6)
-        self.attn, self.mlp = Attention(qkv_bias=qkv_bias), Mlp(swiglu=swiglu)
+        self.attn, self.mlp = Attention(qkv_bias=qkv_bias, qk_norm=qk_norm), Mlp(swiglu=swiglu)
         self.ls1, self.ls2 = (Scale(), Scale()) if scaled else (nn.Identity(), nn.Identity())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -73,7 +77,10 @@ class Block(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """`placed` is how many of the tokens before the patches have a position: all, or none (no_embed_class)."""
+    """`placed` is how many of the tokens before the patches have a position: all, or none (no_embed_class).
+
+    Pool "avg" norms the mean of the patches, "avg of normed" takes the mean of normed ones.
+    """
 
     def __init__(
         self,
@@ -81,7 +88,9 @@ class VisionTransformer(nn.Module):
         tokens: tuple[tuple[str, int], ...] = (("cls_token", 1),),
         placed: bool = True,
         pool: str = "token",
+        pre_norm: bool = False,
         qkv_bias: bool = True,
+        qk_norm: bool = False,
         swiglu: bool = False,
         scaled: bool = False,
     ) -> None:
@@ -90,9 +99,11 @@ class VisionTransformer(nn.Module):
         for name, count in tokens:
             self.register_parameter(name, nn.Parameter(torch.zeros(1, count, WIDTH)))
         self.n_tokens = sum(count for _, count in tokens)
-        self.patch_embed = nn.ModuleDict({"proj": nn.Conv2d(3, WIDTH, PATCH, PATCH)})
+        self.patch_embed = nn.ModuleDict({"proj": nn.Conv2d(3, WIDTH, PATCH, PATCH, bias=not pre_norm)})
         self.pos_embed = nn.Parameter(torch.zeros(1, SIDE * SIDE + self.n_tokens * placed, WIDTH))
-        self.blocks = nn.Sequential(*(Block(qkv_bias=qkv_bias, swiglu=swiglu, scaled=scaled) for _ in range(DEPTH)))
+        self.norm_pre = nn.LayerNorm(WIDTH, eps=1e-6) if pre_norm else nn.Identity()
+        block = {"qkv_bias": qkv_bias, "qk_norm": qk_norm, "swiglu": swiglu, "scaled": scaled}
+        self.blocks = nn.Sequential(*(Block(**block) for _ in range(DEPTH)))
         self.norm = nn.LayerNorm(WIDTH, eps=1e-6) if pool != "avg" else nn.Identity()
         self.fc_norm = nn.LayerNorm(WIDTH, eps=1e-6) if pool == "avg" else nn.Identity()
         self.head = nn.Identity() if pool == "none" else nn.Linear(WIDTH, CLASSES)
@@ -103,10 +114,10 @@ class VisionTransformer(nn.Module):
         x = self.patch_embed["proj"](pixels).flatten(2).transpose(1, 2)
         tokens = [getattr(self, name) for name in self.names]
         x = torch.cat((*tokens, x), 1) + self.pos_embed if self.placed else torch.cat((*tokens, x + self.pos_embed), 1)
-        x = self.norm(self.blocks(x))
+        x = self.norm(self.blocks(self.norm_pre(x)))
         if self.pool == "none":
             return x
-        if self.pool == "avg":
+        if self.pool.startswith("avg"):
             return self.head(self.fc_norm(x[:, self.n_tokens :].mean(1)))
         if "dist_token" in self.names:
             return (self.head(x[:, 0]) + self.head_dist(x[:, 1])) / 2
@@ -146,6 +157,10 @@ CASES: dict[str, dict[str, Any]] = {
         "swiglu": True,
         "pool": "none",
     },
+    "registers-without-a-class-token": {"tokens": (("reg_token", 4),), "placed": False, "pool": "avg"},
+    "registers-with-positions-alone": {"tokens": (("reg_token", 4),), "pool": "avg"},
+    "normed-before-the-layers": {"pre_norm": True},
+    "normed-queries-and-keys": {"qk_norm": True, "qkv_bias": False},
     "registers-with-positions": {"tokens": (("cls_token", 1), ("reg_token", 2))},
 }
 
@@ -182,7 +197,109 @@ def test_the_number_of_heads_is_asked_for_beside_timms_own_config_too(tmp_path: 
         checkpoint.load_model()
 
 
-@pytest.mark.parametrize("name", ["blocks.0.attn.q_norm.weight", "norm_pre.weight", "blocks.0.attn.q_bias"])
+def test_the_config_says_how_a_file_pools_whose_names_leave_it_open(tmp_path: Path) -> None:
+    model = seeded(VisionTransformer(pool="avg of normed"))
+    (tmp_path / "config.json").write_text(json.dumps({"architecture": "vit_odd_patch7_21", "global_pool": "avg"}))
+    pixels = torch.randn(3, SIDE * PATCH, SIDE * PATCH, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        want = model(pixels[None])[0].numpy()
+    with open_checkpoint(saved(model, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
+        trace = run_trace(checkpoint.load_model(), Inputs(pixels=pixels.numpy()))
+    assert trace.logits is not None
+    np.testing.assert_allclose(trace.logits, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
+
+
+def of_width(width: int, folder: Path, document: dict[str, Any]) -> Path:
+    """A file of one layer of that width with a config.json."""
+    shapes = {
+        **{"cls_token": (1, 1, width), "pos_embed": (1, 5, width), "patch_embed.proj.weight": (width, 3, 4, 4)},
+        **{"patch_embed.proj.bias": (width,), "norm.weight": (width,), "norm.bias": (width,)},
+        **{f"blocks.0.norm{i}.{kind}": (width,) for i in (1, 2) for kind in ("weight", "bias")},
+        **{"blocks.0.attn.qkv.weight": (3 * width, width), "blocks.0.attn.qkv.bias": (3 * width,)},
+        **{"blocks.0.attn.proj.weight": (width, width), "blocks.0.attn.proj.bias": (width,)},
+        **{"blocks.0.mlp.fc1.weight": (8, width), "blocks.0.mlp.fc1.bias": (8,)},
+        **{"blocks.0.mlp.fc2.weight": (width, 8), "blocks.0.mlp.fc2.bias": (width,)},
+    }
+    save_file({name: torch.zeros(shape) for name, shape in shapes.items()}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(document))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("width", "document", "n_heads", "origin"),
+    [
+        (384, {"architecture": "vit_small_patch16_224"}, 6, "inferred"),
+        (192, {"architecture": "deit_tiny_distilled_patch16_224.fb_in1k"}, 3, "inferred"),
+        (1536, {"architecture": "vit_giant_patch14_dinov2"}, 24, "inferred"),
+        (768, {"architecture": "vit_base_patch16_gap_224"}, 16, "inferred"),
+        (384, {"architecture": "vit_small_patch16_224", "model_args": {"num_heads": 4}}, 4, "stated"),
+    ],
+)
+def test_the_number_of_heads_is_what_the_arguments_say_or_the_architectures_name(
+    width: int, document: dict[str, Any], n_heads: int, origin: str, tmp_path: Path
+) -> None:
+    """Expected: timm's own table of architectures."""
+    with open_checkpoint(of_width(width, tmp_path, document)) as checkpoint:
+        assert checkpoint.info.refusal is None
+        facts = {fact.name: (fact.value, fact.origin) for fact in checkpoint.info.facts}
+        assert facts["heads"] == (str(n_heads), origin)
+        checkpoint.load_model()
+
+
+def test_a_number_of_heads_that_is_given_wins_over_what_a_name_implies(tmp_path: Path) -> None:
+    folder = of_width(384, tmp_path, {"architecture": "vit_small_patch16_224"})
+    with open_checkpoint(folder, assume={"n_heads": 12}) as checkpoint:
+        assert checkpoint.info.refusal is None
+        assert {fact.name: fact.value for fact in checkpoint.info.facts}["heads"] == "12"
+
+
+def test_a_name_that_does_not_go_with_the_width_says_nothing_of_the_heads(tmp_path: Path) -> None:
+    with open_checkpoint(of_width(96, tmp_path, {"architecture": "vit_small_patch16_224"})) as checkpoint:
+        assert checkpoint.info.needs == ("n_heads",)
+        assert checkpoint.info.refusal is not None and "has no num_heads" in checkpoint.info.refusal
+
+
+@pytest.mark.parametrize(
+    ("name", "eps", "activation"),
+    [
+        ("vit_small_patch16_224", 1e-6, "gelu"),
+        ("vit_base_patch32_clip_224", 1e-5, "gelu"),
+        ("vit_large_patch14_clip_quickgelu_336", 1e-5, "gelu_sigmoid"),
+        ("vit_so400m_patch16_siglip_gap_256", 1e-6, "gelu_tanh"),
+    ],
+)
+def test_the_name_of_an_architecture_says_its_activation_and_what_its_norms_add(
+    name: str, eps: float, activation: str, tmp_path: Path
+) -> None:
+    """Expected: timm's own table of architectures."""
+    folder = of_width(64, tmp_path, {"architecture": name, "model_args": {"num_heads": 1}})
+    with open_checkpoint(folder) as checkpoint:
+        assert checkpoint.config is not None
+        (layer,) = checkpoint.config.output_stack.layers
+    assert layer.attention_residual.before == NormSpec(eps=eps)
+    assert layer.feed_forward.activation == activation
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"global_pool": "map"}, "global_pool is 'map' in config.json: expected avg or token"),
+        ({"model_args": {"act_layer": "mish"}}, "act_layer is 'mish' in config.json: expected one of gelu"),
+    ],
+)
+def test_arguments_that_are_not_computed_are_refused_by_name(
+    document: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architecture": "vit_odd_patch7_21", **document}))
+    folder = saved(VisionTransformer(), tmp_path)
+    with (
+        open_checkpoint(folder, assume={"n_heads": N_HEADS}) as checkpoint,
+        pytest.raises(ConfigError, match=message),
+    ):
+        checkpoint.load_model()
+
+
+@pytest.mark.parametrize("name", ["blocks.0.attn.norm.weight", "attn_pool.latent", "blocks.0.attn.q_bias"])
 def test_another_model_with_some_of_its_names_is_not_taken_for_it(name: str, tmp_path: Path) -> None:
     folder = saved(VisionTransformer(), tmp_path, **{name: torch.ones(WIDTH)})
     with open_checkpoint(folder, assume={"n_heads": N_HEADS}) as checkpoint:
