@@ -66,7 +66,8 @@ class PatchEmbedding:
     """An image [channels, rows, columns] to vectors: one linear map of each square of pixels (Dosovitskiy et al. 2021).
 
     `n_class_tokens` learned vectors come first; then, once absolute positions are added, `n_registers` more that have
-    none are put behind them (Darcet et al. 2024). `norm` follows, then dropout. Sizes are rows, columns of pixels.
+    none are put behind them (Darcet et al. 2024). The first of all these is the class token where there is one:
+    without `has_class_token` all are registers. `norm` follows, then dropout. Sizes are rows, columns of pixels.
 
     An image of another size than those of training has positions from between those its patches learned, by a bicubic
     interpolation of rows and columns, which `smooths_positions` where it has fewer patches.
@@ -77,6 +78,7 @@ class PatchEmbedding:
     n_channels: int = 3
     n_class_tokens: int = 1
     n_registers: int = 0
+    has_class_token: bool = True
     bias: bool = True
     norm: NormSpec | None = None
     dropout: float = 0.0

@@ -17,8 +17,9 @@ def patch_tokens(patches: PatchEmbedding, size: tuple[int, int]) -> Patches:
     The second of two class tokens is DeiT's "distillation"; of more, all but the first are registers with a position.
     """
     n_learned = patches.n_class_tokens + patches.n_registers
-    names = ["class", *(f"register {i}" for i in range(n_learned - 1))][:n_learned]
-    if patches.n_class_tokens == 2:
+    first = ["class"] if patches.has_class_token else []
+    names = [*first, *(f"register {i}" for i in range(n_learned - len(first)))][:n_learned]
+    if patches.has_class_token and patches.n_class_tokens == 2:
         names[1:] = ["distillation", *(f"register {i}" for i in range(n_learned - 2))]
     n_rows, n_columns = patches.grid_of(size)
     placed = [f"patch {row},{column}" for row in range(n_rows) for column in range(n_columns)]

@@ -95,10 +95,9 @@ class TimmKeys:
 def _implied(document: Mapping[str, object], weights: Weights) -> Mapping[str, object]:
     """What the name of an architecture says of it, where the width is the one that goes with the name."""
     name = str(document.get("architecture", "")).removeprefix("hf_hub:timm/").partition(".")[0]
-    found: dict[str, object] = {}
-    if size := re.match(r"(?:vit|deit3?|flexivit)_([a-z0-9]+)", name):
-        n_heads = _HEADS.get((size[1], weights.size("patch_embed.proj.weight", 0) or 0))
-        found |= {} if n_heads is None else {"num_heads": n_heads}
+    size = re.match(r"(?:vit|deit3?|flexivit)_([a-z0-9]+)", name)
+    n_heads = _HEADS.get((size[1], weights.size("patch_embed.proj.weight", 0) or 0)) if size else None
+    found: dict[str, object] = {} if n_heads is None else {"num_heads": n_heads}
     for pattern, keys in _OTHERWISE:
         if re.fullmatch(pattern, name):
             found.update(keys)
@@ -161,6 +160,7 @@ def _patches(weights: Weights, keys: TimmKeys) -> PatchEmbedding:
                 n_channels=n_channels,
                 n_class_tokens=n_placed,
                 n_registers=sum(counts) - n_placed,
+                has_class_token="cls_token" in weights,
                 bias="patch_embed.proj.bias" in weights,
                 norm=NormSpec(eps=keys.layer_norm_eps) if "norm_pre.weight" in weights else None,
             )

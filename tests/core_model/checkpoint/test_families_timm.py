@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from core_model.checkpoint import open_checkpoint
-from core_model.config import NormSpec
+from core_model.config import NormSpec, PatchEmbedding
 from core_model.errors import ConfigError, CoreError
 from core_model.trace import Inputs, run_trace
 from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT
@@ -184,6 +184,15 @@ def test_every_head_and_the_output_agree(arguments: dict[str, Any], tmp_path: Pa
     assert strongest > 0.5, "a flat reference would agree with anything"
     got = trace.hidden if trace.logits is None else trace.logits
     np.testing.assert_allclose(got, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
+
+
+def test_registers_that_no_class_token_leads_are_called_registers(tmp_path: Path) -> None:
+    model = VisionTransformer(tokens=(("reg_token", 4),), placed=False, pool="avg")
+    with open_checkpoint(saved(model, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
+        assert checkpoint.config is not None
+        patches = checkpoint.config.output_stack.embedding
+    assert isinstance(patches, PatchEmbedding)
+    assert (patches.n_class_tokens, patches.n_registers, patches.has_class_token) == (0, 4, False)
 
 
 def test_the_number_of_heads_is_asked_for_beside_timms_own_config_too(tmp_path: Path) -> None:

@@ -29,6 +29,19 @@ def test_learned_vectors_come_before_the_patches_row_by_row(n_class: int, n_regi
     assert tokens.special == (True,) * len(before) + (False,) * 6
 
 
+@pytest.mark.parametrize(("n_class", "n_registers"), [(2, 0), (0, 2)])
+def test_without_a_class_token_all_learned_vectors_are_registers(n_class: int, n_registers: int) -> None:
+    """timm's vit_*_reg4_gap: the mean of the patches stands for the picture."""
+    spec = PatchEmbedding(
+        image_size=(4, 9),
+        patch_size=(2, 3),
+        n_class_tokens=n_class,
+        n_registers=n_registers,
+        has_class_token=False,
+    )
+    assert patch_tokens(spec, (4, 9)).texts == ("register 0", "register 1", *PATCHES)
+
+
 def test_patches_are_counted_in_the_pixels_given_not_those_of_training() -> None:
     spec = PatchEmbedding(image_size=(224, 224), patch_size=(16, 16))
     assert patch_tokens(spec, (33, 50)).texts == ("class", *PATCHES)
