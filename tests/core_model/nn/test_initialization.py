@@ -20,6 +20,7 @@ from core_model.config import (
 )
 from core_model.errors import ConfigError
 from core_model.nn.initialization import SCHEMES, Scheme, initialize
+from core_model.nn.tap import Tap
 from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
 from tests.core_model import models
@@ -148,6 +149,46 @@ def test_the_stream_grows_least_from_zero_outputs_and_less_with_gpt2_than_withou
     assert growth["zero_output"] == 1
     assert growth["zero_output"] < growth["gpt2"] < growth["normal"]
     assert growth["xavier_uniform"] == pytest.approx(growth["xavier_normal"], rel=0.2)
+
+
+def growth_of_the_gradient(scheme: Scheme) -> float:
+    """Standard deviation of the gradient before 12 layers over that of one of deviation 1 given after them."""
+    streams: dict[str, torch.Tensor] = {}
+
+    class Streams(Tap):
+        def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+            if site in ("decoder.0.residual_before", "decoder.11.residual_after"):
+                streams[site] = x
+                x.retain_grad()
+            return x
+
+    initialized(decoder(12), scheme)(torch.arange(100)[None], tap=Streams())
+    after = streams["decoder.11.residual_after"]
+    after.backward(torch.randn(after.shape, generator=torch.Generator().manual_seed(1)))
+    before = streams["decoder.0.residual_before"].grad
+    assert before is not None and after.grad is not None
+    return (before.std() / after.grad.std()).item()
+
+
+def test_the_gradient_grows_least_through_zero_outputs_and_less_with_gpt2_than_without_its_division():
+    growth = {scheme: growth_of_the_gradient(scheme) for scheme in SCHEMES}
+    assert growth["zero_output"] == 1
+    assert 1 < growth["gpt2"] < growth["normal"] < min(growth["xavier_uniform"], growth["xavier_normal"])
+
+
+def test_drawn_as_one_fused_matrix_scores_are_half_as_wide_and_gradients_smaller_by_the_root_of_2():
+    """Of inputs of variance 1. Drawn each on its own, a query has variance d * 2 / (d + d) = 1, and so has q.k/sqrt(D);
+    as part of a d -> 3d matrix d * 2 / (d + 3d) = 1/2, and the product of two such 1/4.
+    """
+    x_NC, r_NC = torch.randn(2, 400, D_MODEL, generator=torch.Generator().manual_seed(2))
+    attention = initialized(decoder()).decoder.layer(0).attention
+    separate = [linear.weight for linear in (attention.query, attention.key, attention.value)]
+    torch.manual_seed(0)
+    fused = nn.MultiheadAttention(D_MODEL, 1).in_proj_weight.chunk(3)
+    for (query, key, value), score_std, gradient_std in ((separate, 1, 1), (fused, 0.5, 0.5**0.5)):
+        s_NM = (x_NC @ query.T) @ (x_NC @ key.T).T / D_MODEL**0.5
+        assert s_NM.std().item() == pytest.approx(score_std, rel=0.05)
+        assert (r_NC @ value).std().item() == pytest.approx(gradient_std, rel=0.03)  # of r . (x @ value.T), by x
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
