@@ -28,7 +28,7 @@ from explorer.samples import Sample, bundled_samples
 from explorer.settings.remember import settings_of, state_of
 from explorer.settings.schema import Settings, WindowSettings
 from explorer.settings.store import APPLICATION, SettingsStore, settings_path
-from explorer.state.app_state import AppState, ModelInput, Notice
+from explorer.state.app_state import AppState, Assumed, ModelInput, Notice
 from explorer.state.moves import add_notice, open_source
 from explorer.state.queries import LaneName
 from explorer.state.store import Store
@@ -54,8 +54,8 @@ def make_application(arguments: Sequence[str]) -> QApplication:
     return application
 
 
-def run(open_path: Path | None = None) -> int:
-    """Show the window until it is closed; return the exit status."""
+def run(open_path: Path | None = None, assume: Assumed = ()) -> int:
+    """Show the window, with a checkpoint and what is known of it, until it is closed; return the exit status."""
     application = make_application(sys.argv[:1])
     store = SettingsStore(settings_path())
     settings, trouble = store.load()
@@ -70,7 +70,7 @@ def run(open_path: Path | None = None) -> int:
         explorer.tell(trouble)
     hooks = FaultHooks(explorer.faults.deliver)
     collector = Collector()
-    explorer.start_when_painted(open_path)
+    explorer.start_when_painted(open_path, assume)
     explorer.window.show()
     with _ended_by_signals(application):
         status = application.exec()
@@ -144,7 +144,7 @@ class Explorer(QObject):
         self._is_open = True
         self.is_at_rest = False
         """Whether it was closed and every thread has ended."""
-        self._first: Path | None = None
+        self._first: tuple[Path | None, Assumed] = None, ()
         self._is_forgetful = False
         self.faults = Bridge(self)
         self.faults.arrived.connect(self._on_faults_arrived, Qt.ConnectionType.QueuedConnection)
@@ -160,16 +160,16 @@ class Explorer(QObject):
         self._saving.timeout.connect(self._on_saving_timeout)
         self.store.watch(self._on_store_changed)
 
-    def start_when_painted(self, path: Path | None) -> None:
+    def start_when_painted(self, path: Path | None, assume: Assumed = ()) -> None:
         """Start as soon as the window has been on screen once."""
-        self._first = path
+        self._first = path, assume
         self.window.first_painted.connect(self._on_window_first_painted, Qt.ConnectionType.QueuedConnection)
 
-    def start(self, path: Path | None = None, inputs: ModelInput | None = None) -> None:
+    def start(self, path: Path | None = None, inputs: ModelInput | None = None, *, assume: Assumed = ()) -> None:
         """Start the lanes, with a checkpoint, or with the first sample when none is named."""
         if path is not None:
             text = inputs or ModelInput(text=self._samples[0].text if self._samples else "")
-            self.store.settle(open_source(path, inputs=text))
+            self.store.settle(open_source(path, inputs=text, assume=assume))
         elif self._samples:
             self.store.settle(self._samples[0].opening)
         self.controller.start()
@@ -224,7 +224,8 @@ class Explorer(QObject):
 
     @Slot()
     def _on_window_first_painted(self) -> None:
-        self.start(self._first)
+        path, assume = self._first
+        self.start(path, assume=assume)
 
     @Slot(object)
     def _on_faults_arrived(self, notice: Notice) -> None:

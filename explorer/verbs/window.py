@@ -7,11 +7,12 @@ from pathlib import Path
 
 from core_model.errors import CheckpointError
 from explorer.preflight import check_window
+from explorer.verbs.source import add_path, assumed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Start the window with a checkpoint on screen."
-    parser.add_argument("path", type=Path, metavar="PATH", help="folder, .safetensors file, .index.json or run folder")
+    add_path(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -21,4 +22,4 @@ def run(arguments: argparse.Namespace) -> int:
     check_window()
     from explorer.app import run as run_application  # Qt, only once it is known to start
 
-    return run_application(path)
+    return run_application(path, () if path is None else assumed(arguments))

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from explorer.app import Explorer, build
 from explorer.settings.schema import Settings
 from explorer.settings.store import SettingsStore
-from explorer.state.app_state import ModelInput
+from explorer.state.app_state import Assumed, ModelInput
 from tests.explorer.models import save_decoder, save_encoder, save_encoder_decoder
 
 PATIENCE_MS = 30_000
@@ -42,6 +42,7 @@ def launch(qtbot: QtBot, qapp: QApplication) -> Iterator[Launch]:
         settings: Settings | None = None,
         keeper: SettingsStore | None = None,
         is_awaited: bool = True,
+        assume: Assumed = (),
         **inputs: str,
     ) -> Explorer:
         explorer = build(qapp, settings or Settings(theme="light"), keeper=keeper, samples=())
@@ -49,7 +50,7 @@ def launch(qtbot: QtBot, qapp: QApplication) -> Iterator[Launch]:
         explorer.window.resize(1280, 800)
         with qtbot.waitExposed(explorer.window):
             explorer.window.show()
-        explorer.start(path, ModelInput(text=text, **inputs))
+        explorer.start(path, ModelInput(text=text, **inputs), assume=assume)
         if is_awaited:
             wait_until_idle(qtbot, explorer)
         return explorer

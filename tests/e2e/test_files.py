@@ -78,6 +78,12 @@ def test_an_adapter_without_its_base_asks_for_it_and_runs_with_it(
     assert explorer.store.state.model.info.name == "base + adapter"
 
 
+def test_a_checkpoint_is_opened_with_what_is_known_of_it(launch: Launch, tmp_path: Path) -> None:
+    (tiny.write(tmp_path) / "config.json").unlink()
+    model = launch(tmp_path, "3 1 4", assume=(("n_heads", 4),)).store.state.current_model
+    assert model is not None and model.info.sites[0].n_heads == 4
+
+
 def test_the_number_of_heads_that_no_file_states_is_asked_for(
     launch: Launch, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,17 +143,18 @@ def test_text_that_the_terminal_cannot_show_is_spelled(process, decoder):
 def test_without_a_verb_the_window_opens(cli: Cli, monkeypatch):
     opened: list[object] = []
     monkeypatch.setattr("explorer.verbs.window.check_window", lambda: None)
-    monkeypatch.setitem(sys.modules, "explorer.app", SimpleNamespace(run=lambda path: opened.append(path) or 0))
+    monkeypatch.setitem(sys.modules, "explorer.app", SimpleNamespace(run=lambda *given: opened.append(given) or 0))
     assert cli().status == 0
-    assert opened == [None]
+    assert opened == [(None, ())]
 
 
-def test_open_passes_its_path_on_and_the_status_back(cli: Cli, monkeypatch, tmp_path):
+def test_open_passes_on_its_path_and_what_is_known_of_it_and_the_status_back(cli: Cli, monkeypatch, tmp_path):
     opened: list[object] = []
     monkeypatch.setattr("explorer.verbs.window.check_window", lambda: None)
-    monkeypatch.setitem(sys.modules, "explorer.app", SimpleNamespace(run=lambda path: opened.append(path) or 7))
+    monkeypatch.setitem(sys.modules, "explorer.app", SimpleNamespace(run=lambda *given: opened.append(given) or 7))
     assert cli("open", tmp_path).status == 7
-    assert opened == [tmp_path]
+    assert cli("open", tmp_path, "--base", "llama", "--heads", 4).status == 7
+    assert opened == [(tmp_path, ()), (tmp_path, (("base", "llama"), ("n_heads", 4)))]
 
 
 def test_open_refuses_what_is_not_there_before_any_window(cli: Cli, tmp_path):
