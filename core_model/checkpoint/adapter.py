@@ -2,7 +2,8 @@
 
 Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1: s = alpha / r for A [r, inputs] and
 B [outputs, r]. With rslora s = alpha / sqrt(r) (Kalajdzievski 2023). To W that is stored [inputs, outputs], and to
-embedding tables, the transpose is added. Nothing is written, and nothing held beside what is being read.
+embedding tables, the transpose is added. DoRA (Liu et al. 2024, eq. 5) gives the weights of each output a learned
+length m: m (W + s B A) / |W + s B A|. Nothing is written, and little held beside what is being read.
 """
 
 from __future__ import annotations
@@ -13,31 +14,27 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from core_model.checkpoint.files import SafetensorsFile, is_file_name
 from core_model.checkpoint.folder import Location, locate
 from core_model.checkpoint.header import Entry
 from core_model.checkpoint.hub_cache import find_cached
 from core_model.checkpoint.json_text import read_json
+from core_model.checkpoint.merging import Change, ChangedFile, Changes, WholeTensors
 from core_model.checkpoint.shards import TensorStore
 from core_model.checkpoint.wording import counted, shown, some_of
 from core_model.errors import CheckpointError
-from core_model.pieces import Numbers
-from core_model.results import Fact, FloatArray
-
-Number = TypeVar("Number", bound=np.generic)
+from core_model.results import Fact
+from core_model.shapes import Shape
 
 _WRAPPER = "base_model.model."
 _FACTOR = re.compile(r"(?P<module>.+)\.lora_(?P<table>embedding_)?(?P<factor>[AB])(\.\w+)?(\.weight)?")
+_MAGNITUDE = re.compile(r"(?P<module>.+)\.lora_magnitude_vector(\.\w+)?(\.weight)?")
 _WHOLE = re.compile(r"\.(modules_to_save\.\w+|base_layer)(?=\.)")
 _MODULE_NAME = re.compile(r"[\w.]+", re.ASCII)
 _LONGEST_PREFIX = 4
 _UNREAD = {
-    "use_dora": "DoRA",
     "use_qalora": "QA-LoRA",
     "lora_bias": "LoRA with biases of its own",
     "target_parameters": "LoRA on bare parameters",
@@ -45,7 +42,7 @@ _UNREAD = {
     "alora_invocation_tokens": "activated LoRA",
     "trainable_token_indices": "LoRA with trainable tokens",
 }
-"""Keys of an adapter_config.json that ask for more than W + s B A, and what people call it."""
+"""Keys of an adapter_config.json that ask for more than LoRA or DoRA, and what people call it."""
 _CHANGED_BASE = ("pissa", "olora", "corda", "loftq")
 """Initialisations that change the base's weights too: what they were changed to is not in the adapter."""
 
@@ -57,87 +54,13 @@ class AdapterConfig:
     alpha: float
     by_root: bool
     transposed: bool
+    has_magnitudes: bool
     alphas: Mapping[str, float] = field(default_factory=dict)
 
     def scale(self, module: str, rank: int) -> float:
         """What the product of the two factors of a module is multiplied by."""
         own = (alpha for name, alpha in self.alphas.items() if f".{module}".endswith(f".{name}"))
         return next(own, self.alpha) / (math.sqrt(rank) if self.by_root else rank)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """What is added to one stored weight: `scale` times B A, tensors of the adapter; `transposed`: times (B A)^T."""
-
-    a: str
-    b: str
-    scale: float
-    transposed: bool
-
-    def factors(self, adapter: SafetensorsFile) -> tuple[FloatArray, FloatArray]:
-        """Two factors [rows, r] and [r, columns] of it, the scale in the first."""
-        a, b = adapter.read(self.a), adapter.read(self.b)
-        left, right = (a.T, b.T) if self.transposed else (b, a)
-        return np.float32(self.scale) * left, right
-
-
-class ChangedFile(SafetensorsFile):
-    """A file of the base whose weights are read with the adapter's changes; without what the adapter stores whole."""
-
-    def __init__(
-        self, path: Path, adapter: SafetensorsFile, changes: Mapping[str, Change], replaced: Collection[str]
-    ) -> None:
-        super().__init__(path)
-        self._adapter, self._changes = adapter, changes
-        self._kept = {name: entry for name, entry in super().entries.items() if name not in replaced}
-
-    @property
-    def entries(self) -> Mapping[str, Entry]:
-        """The tensors that still come from here."""
-        return self._kept
-
-    def pieces(self, name: str, begin: int = 0, end: int | None = None) -> Iterator[tuple[slice, FloatArray]]:
-        """The merged values."""
-        return self._changed(name, super().pieces(name, begin, end))
-
-    def exact_pieces(self, name: str, begin: int = 0, end: int | None = None) -> Iterator[tuple[slice, Numbers]]:
-        """The merged values in the format of the base."""
-        return self._changed(name, super().exact_pieces(name, begin, end))
-
-    def _changed(
-        self, name: str, pieces: Iterator[tuple[slice, npt.NDArray[Number]]]
-    ) -> Iterator[tuple[slice, npt.NDArray[Number]]]:
-        change = self._changes.get(name)
-        if change is None:
-            yield from pieces
-            return
-        left, right = change.factors(self._adapter)
-        n_columns = right.shape[1]
-        for part, values in pieces:
-            first, last = part.start // n_columns, (part.stop - 1) // n_columns + 1
-            begin = part.start - first * n_columns
-            added = (left[first:last] @ right).ravel()[begin : begin + len(values)]
-            yield part, np.add(values, added).astype(values.dtype)
-
-
-class WholeTensors(SafetensorsFile):
-    """The tensors an adapter stores whole, such as a new output head, under the names they have in the base."""
-
-    def __init__(self, path: Path, names: Mapping[str, str], factors: SafetensorsFile) -> None:
-        """`names` maps names in the base to those stored; `factors` is closed with this file."""
-        super().__init__(path)
-        self._whole = {name: super(WholeTensors, self).entries[stored] for name, stored in names.items()}
-        self._factors = factors
-
-    @property
-    def entries(self) -> Mapping[str, Entry]:
-        """The tensors by their names in the base."""
-        return self._whole
-
-    def close(self) -> None:
-        """Release the file, and the factors."""
-        super().close()
-        self._factors.close()
 
 
 def stated_base(location: Location) -> str | None:
@@ -185,22 +108,22 @@ def open_merged(location: Location, base: Path) -> Merged:
     try:
         factors = SafetensorsFile(_adapter_file(location))
         files.append(factors)
-        changes, whole = _plan(location.name, place.name, config, plain.entries, factors.entries)
-        changed = [ChangedFile(path, factors, changes, whole.keys()) for path in plain.files]
-        files.extend(changed)
-        store = TensorStore(
-            (*changed, WholeTensors(factors.path, whole, factors)),
-            {name: plain.file_of(name) for name in plain.entries if name not in whole},
-        )
+        planned, whole = _plan(location.name, place.name, config, plain.entries, factors.entries)
+        changes, replaced = Changes(factors, planned), set(whole.values())
+        files += [ChangedFile(path, changes, lambda name: None if name in replaced else name) for path in plain.files]
+        files.append(WholeTensors(factors, changes, whole.get))
+        chosen = {name: plain.file_of(name) for name in plain.entries if name not in replaced}
+        store = TensorStore(files[1:], chosen)
     except BaseException:
         for file in files:
             file.close()
         raise
     finally:
         plain.close()
-    told = f"{location.name}: LoRA, merged into {counted(len(changes), 'weight')}"
+    kind = "DoRA" if config.has_magnitudes else "LoRA"
+    told = f"{location.name}: {kind}, merged into {counted(len(planned), 'weight')}"
     if whole:
-        told += f"; stored whole: {some_of(whole)}"
+        told += f"; stored whole: {some_of(whole.values())}"
     named = replace(place, name=f"{place.name} + {location.name}", path=location.path)
     return Merged(location=named, store=store, notes=notes, fact=Fact(name="adapter", value=told, origin="stated"))
 
@@ -215,11 +138,11 @@ def _adapter_file(location: Location) -> Path:
 
 
 def _read_config(location: Location, document: Mapping[str, Any]) -> AdapterConfig:
-    """The config of plain LoRA; CheckpointError names what else it asks for."""
+    """The config of LoRA or DoRA; CheckpointError names what else it asks for."""
 
     def refused(what: str) -> CheckpointError:
         return CheckpointError(
-            f"{location.name} is an adapter by {what}: only plain LoRA is merged here; merge it with peft "
+            f"{location.name} is an adapter by {what}: only LoRA and DoRA are merged here; merge it with peft "
             "(merge_and_unload) and open what that saves",
             path=location.adapter_config,
         )
@@ -239,6 +162,7 @@ def _read_config(location: Location, document: Mapping[str, Any]) -> AdapterConf
         alpha=_number(location, "lora_alpha", document.get("lora_alpha", 8)),
         by_root=document.get("use_rslora") is True,
         transposed=document.get("fan_in_fan_out") is True,
+        has_magnitudes=document.get("use_dora") is True,
         alphas={name: _number(location, f"alpha_pattern.{name}", alpha) for name, alpha in alphas.items()},
     )
 
@@ -252,48 +176,79 @@ def _number(location: Location, key: str, value: object) -> float:
     return float(value)
 
 
+@dataclass(kw_only=True)
+class _Sorted:
+    """What an adapter stores, by the module it changes: factors ("A", "B"), magnitudes, and tensors stored whole."""
+
+    factors: dict[tuple[str, bool], dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    magnitudes: dict[str, str] = field(default_factory=dict)
+    whole: dict[str, str] = field(default_factory=dict)
+
+
+def _sorted(adapter: str, config: AdapterConfig, stored: Collection[str]) -> _Sorted:
+    found = _Sorted()
+    for name in stored:
+        short = name.removeprefix(_WRAPPER)
+        if factor := _FACTOR.fullmatch(short):
+            found.factors[factor["module"], bool(factor["table"])][factor["factor"]] = name
+        elif config.has_magnitudes and (length := _MAGNITUDE.fullmatch(short)):
+            found.magnitudes[length["module"]] = name
+        elif "lora_" in short:
+            raise CheckpointError(f"{adapter} holds {shown(name)}, which its config does not speak of", tensor=name)
+        else:
+            found.whole[name] = _WHOLE.sub("", short)
+    if not found.factors:
+        raise CheckpointError(f"{adapter} holds no LoRA weights (lora_A, lora_B): download the adapter again")
+    return found
+
+
 def _plan(
     adapter: str, base: str, config: AdapterConfig, held: Mapping[str, Entry], stored: Mapping[str, Entry]
 ) -> tuple[dict[str, Change], dict[str, str]]:
-    """The change of each weight of the base, and the tensors the adapter stores whole, by their names in the base."""
-    find = _finder(held)
-    factors: dict[tuple[str, bool], dict[str, str]] = defaultdict(dict)
-    whole: dict[str, str] = {}
-    for name in stored:
-        short = name.removeprefix(_WRAPPER)
-        if found := _FACTOR.fullmatch(short):
-            factors[found["module"], bool(found["table"])][found["factor"]] = name
-        elif "lora_" in short:
-            raise CheckpointError(f"{adapter} holds {shown(name)}, which plain LoRA has not", tensor=name)
-        else:
-            plain = _WHOLE.sub("", short)
-            whole[find(plain) or plain] = name
-    if not factors:
-        raise CheckpointError(f"{adapter} holds no LoRA weights (lora_A, lora_B): download the adapter again")
+    """The change of each weight of the base, and the tensors the adapter stores whole, with their names in the base."""
+    find, found = _finder(held), _sorted(adapter, config, stored)
+    whole = {name: find(plain) or plain for name, plain in found.whole.items()}
+    shapes = {name: held[name].shape for name in held} | {own: stored[name].shape for name, own in whole.items()}
     changes: dict[str, Change] = {}
-    for (module, is_table), pair in factors.items():
+    for (module, is_table), pair in found.factors.items():
         target = find(f"{module}.weight")
         if target is None:
             raise CheckpointError(
                 f"{adapter} changes {shown(module)}, which {base} has not: give the model the adapter was trained on"
             )
-        if pair.keys() != {"A", "B"}:
+        missing = [f"lora_{factor}" for factor in "AB" if factor not in pair]
+        missing += ["lora_magnitude_vector"] if config.has_magnitudes and module not in found.magnitudes else []
+        if missing:
+            raise CheckpointError(f"{adapter} holds no {missing[0]} of {shown(module)}: download it again")
+        a, b = stored[pair["A"]].shape, stored[pair["B"]].shape
+        is_turned = is_table or _is_turned(shapes[target], a, b, stated=config.transposed)
+        magnitude = found.magnitudes.get(module)
+        _require_fit(adapter, target, shapes[target], a, b, transposed=is_turned)
+        if magnitude is not None and math.prod(stored[magnitude].shape) != b[0]:
             raise CheckpointError(
-                f"{adapter} holds only one of lora_A and lora_B of {shown(module)}: download it again"
+                f"{adapter} has {list(stored[magnitude].shape)} for the lengths of {b[0]} outputs: download it again",
+                tensor=magnitude,
             )
-        is_turned = is_table or config.transposed
-        a, b = stored[pair["A"]], stored[pair["B"]]
-        _require_fit(adapter, target, held[target].shape, a.shape, b.shape, transposed=is_turned)
-        scale = config.scale(module, a.shape[0])
-        changes[target] = Change(a=pair["A"], b=pair["B"], scale=scale, transposed=is_turned)
+        scale = config.scale(module, a[0])
+        changes[target] = Change(a=pair["A"], b=pair["B"], scale=scale, transposed=is_turned, magnitude=magnitude)
     return changes, whole
 
 
-def _require_fit(
-    adapter: str, target: str, weight: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...], *, transposed: bool
-) -> None:
+def _is_turned(weight: Shape, a: Shape, b: Shape, *, stated: bool) -> bool:
+    """Whether a weight is stored [inputs, outputs]: as the config says of all modules, where that fits."""
+    return stated if _fits(weight, a, b, transposed=stated) else not stated
+
+
+def _fits(weight: Shape, a: Shape, b: Shape, *, transposed: bool) -> bool:
+    """Whether the product of the factors has the weight's shape."""
+    if not len(a) == len(b) == 2 or not a[0] == b[1] > 0:
+        return False
+    return weight == ((a[1], b[0]) if transposed else (b[0], a[1]))
+
+
+def _require_fit(adapter: str, target: str, weight: Shape, a: Shape, b: Shape, *, transposed: bool) -> None:
     """Refuse factors whose product has not the weight's shape."""
-    if len(a) == len(b) == 2 and a[0] == b[1] > 0 and weight == ((a[1], b[0]) if transposed else (b[0], a[1])):
+    if _fits(weight, a, b, transposed=transposed):
         return
     raise CheckpointError(
         f"{adapter} has factors {list(b)} and {list(a)} for {shown(target)}, which is {list(weight)}: "
