@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QTimer, Slot
 
 _INTERVAL_MS = 500
 
@@ -24,8 +24,13 @@ class Collector(QObject):
         self._timer.start()
 
     def close(self) -> None:
-        """Collect once more, then let Python do it again."""
+        """Delete what Qt was told to delete later, collect once more, then let Python do it again.
+
+        WORKAROUND(qt-6.11): widgets that are left to the end of the process may crash it, for Python lets them go in
+        any order.
+        """
         self._timer.stop()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         gc.collect()
         if self._was_enabled:
             gc.enable()

@@ -41,8 +41,9 @@ class Docks:
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
 
     def regions(self, area: Area) -> list[QWidget]:
-        """Its docks on one side, in reading order."""
-        return [dock for key, dock in self._docks.items() if self._hosts[key].spec.area == area]
+        """The docks on one side in reading order: the title row of each, then its panel."""
+        docks = [dock for key, dock in self._docks.items() if self._hosts[key].spec.area == area]
+        return [part for dock in docks for part in (dock.title_row, dock.host)]
 
     def is_open(self, key: str) -> bool:
         return not self._docks[key].isHidden()
@@ -116,7 +117,7 @@ class Docks:
     def _dock(self, host: PanelHost) -> _Dock:
         dock = _Dock(host, self._window)
         dock.setObjectName(f"dock_{host.spec.key}")
-        dock.setTitleBarWidget(_TitleRow(host, dock))  # before the panel: Tab goes from the title into it
+        dock.setTitleBarWidget(dock.title_row)
         dock.setWidget(host)
         return dock
 
@@ -127,13 +128,14 @@ class _Dock(QDockWidget):
     def __init__(self, host: PanelHost, window: QMainWindow) -> None:
         super().__init__(host.spec.title, window)
         self.is_on_screen = False
-        self._host = host
+        self.host = host
+        self.title_row = _TitleRow(host, self)
         self.visibilityChanged.connect(self._on_visibility_changed)
 
     @Slot(bool)
     def _on_visibility_changed(self, is_visible: bool) -> None:
         self.is_on_screen = is_visible
-        self._host.visibility_changed.emit(is_visible)
+        self.host.visibility_changed.emit(is_visible)
 
 
 class _TitleRow(PanelFrame):

@@ -144,7 +144,6 @@ class PathEditor(QWidget):
         layout.setSpacing(SPACE_1)
         layout.addWidget(self._label, 1)
         layout.addWidget(self._browse)
-        self.setFocusProxy(self._browse)
         self.set_value(None)
 
     def set_value(self, value: Path | None) -> None:
