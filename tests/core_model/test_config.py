@@ -3,11 +3,13 @@
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import pytest
 
 from core_model.config import (
     AlibiPositions,
+    AttentionPooling,
     AttentionSpec,
     AudioEmbedding,
     BucketedPositions,
@@ -29,6 +31,8 @@ from core_model.config import (
     StackConfig,
     TokenEmbedding,
     VectorEmbedding,
+    VectorSpec,
+    VectorsSpec,
     multi_head,
 )
 from core_model.errors import ConfigError
@@ -266,6 +270,50 @@ def test_towers_stand_beside_each_other_and_nothing_else():
         replace(towers, encoder=STACK)
     with pytest.raises(ConfigError, match="the text has cross_attention"):
         replace(towers, text=READER)
+
+
+POOLING = AttentionPooling(attention=multi_head(16, 2), norm=NormSpec(), feed_forward=FeedForwardSpec(d_hidden=8))
+FIRST, MAPPED = VectorSpec(pooling="first"), VectorSpec(pooling="last", d_output=5)
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        (VectorSpec, {"pooling": "attention"}, "pooling is 'attention': attention must be given"),
+        (VectorSpec, {"pooling": "first", "attention": POOLING}, "pooling is 'first': .* only there"),
+        (VectorSpec, {"pooling": "last", "d_output": 0}, "d_output is 0: .* at least 1"),
+        (VectorSpec, {"pooling": "end", "end_token": -1}, "end_token is -1: .* at least 0"),
+        (VectorsSpec, {}, "vectors has none"),
+        (VectorsSpec, {"text": FIRST, "compared": True}, "vectors.compared is True: .* of a text and that of an image"),
+        (VectorsSpec, {"text": FIRST, "bias": True}, "vectors.bias is True: .* compared is False"),
+        (ModelConfig, {"text": STACK, "vectors": VectorsSpec(vision=FIRST)}, "vectors.vision .* no tower of vision"),
+        (
+            ModelConfig,
+            {"text": STACK, "vision": STACK, "vectors": VectorsSpec(text=FIRST, vision=MAPPED, compared=True)},
+            "vectors are 16 and 5 wide",
+        ),
+        (
+            ModelConfig,
+            {
+                "text": STACK,
+                "vision": STACK,
+                "vectors": VectorsSpec(text=FIRST, vision=FIRST, compared=True),
+                "head": TIED,
+            },
+            "head is language_model: a model whose vectors are compared has no other output",
+        ),
+    ],
+)
+def test_vectors_are_of_towers_there_are_and_compared_where_they_can_be(make: Any, given: dict[str, Any], message: str):
+    with pytest.raises(ConfigError, match=message):
+        make(**given)
+
+
+def test_the_attention_that_pools_a_tower_is_a_site_of_its_own():
+    pooled = VectorSpec(pooling="attention", attention=POOLING)
+    config = ModelConfig(text=STACK, vision=STACK, vectors=VectorsSpec(text=FIRST, vision=pooled))
+    assert list(config.attention_layers()) == ["text.self", "vision.self", "vision.pool"]
+    assert config.attention_layers()["vision.pool"] == (POOLING.attention,)
 
 
 def test_only_learned_positions_have_an_end():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -33,6 +34,7 @@ from core_model.errors import TraceError
 from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
 from core_model.trace import trace as trace_module
+from tests.core_model.checkpoint.configs import WIDTH, compared_towers
 
 PRE = ResidualSpec(before=NormSpec())
 
@@ -120,6 +122,33 @@ def test_operations_are_those_pytorch_counts(name: str) -> None:
         n for operator, n in counter.get_flop_counts()["Global"].items() if "scaled_dot_product" not in str(operator)
     )
     assert counts.forward_flops(config, 17, 11) == counted + attention
+
+
+def test_a_tower_that_attention_pools_costs_one_query_more_and_its_maps() -> None:
+    config = compared_towers()
+    model = Transformer(config).eval().requires_grad_(False)
+    given = {"text": torch.tensor([[1, 2, 3, 4, 3]]), "vision": torch.zeros(1, 3, 4, 6)}
+    counter = FlopCounterMode(display=False)
+    with counter:
+        assert model.vectors is not None
+        model.vectors(model.towers(given), given)
+    uncounted = ("scaled_dot_product", "convolution")
+    counted = sum(
+        n
+        for operator, n in counter.get_flop_counts()["Global"].items()
+        if not any(name in str(operator) for name in uncounted)
+    )
+    attention = 4 * WIDTH * (5 * 5 + 7 * 7 + 1 * 7)
+    assert counts.forward_flops(config, 5, 7) == counted + attention
+
+
+def test_what_pools_a_tower_is_kept_as_one_query() -> None:
+    config = compared_towers()
+    trace = run_trace(Transformer(config), Inputs(ids=[1, 2, 3, 4, 3], pixels=np.zeros((3, 4, 6))))
+    assert trace.logits is not None
+    outputs = [trace.hidden, trace.logits, *trace.vectors.values()]
+    assert trace.n_bytes - sum(one.nbytes for one in outputs) == counts.trace_bytes(config, 5, 7)
+    assert counts.matrix_bytes(config, 5, 7) == 4 * (3 * 5 * 5 + 3 * 7 * 7 + 2 * 1 * 7)
 
 
 def test_a_local_window_costs_its_window_not_the_length() -> None:
