@@ -53,6 +53,8 @@ def picture_first(state: AppState) -> Guidance:
     model = state.current_model
     if model is not None and "picture" not in model.reads:
         return f"{model.info.name} reads no pictures. With one that does, this is where each query looks.", ""
+    if state.inputs.picture is not None:
+        return "The attention on screen is not over the picture: choose a site that reads it.", ""
     return "Open a picture to see where in it each query looks.", "open_picture" if model else "open_folder"
 
 

@@ -12,6 +12,7 @@ from PIL import Image
 
 from explorer.panels.registry import PANELS
 from tests.explorer.cli.conftest import ROOT
+from tests.explorer.models import save_picture_encoder
 
 
 @pytest.fixture
@@ -61,6 +62,23 @@ def test_a_text_for_a_model_that_reads_ids_is_refused_not_dropped(screenshot, tm
     status, _, err = screenshot("--open", model, "--text", "a cat", "--out", tmp_path / "w.png")
     assert status == 2 and err.count("\n") == 1
     assert 'has no usable tokenizer: give --text token ids, like "5 17 2".' in err
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "message"),
+    [
+        (("--picture", "a.png", "--cell", "3,4"), 0, ""),
+        (("--picture", "broken.png"), 2, "The picture cannot be read: broken.png is no picture"),
+        (("--text", "5 17"), 2, "--text was given, but pixels reads --picture."),
+    ],
+)
+def test_a_picture_is_shown_to_a_model_that_reads_it(screenshot, tmp_path, given, status, message):
+    model = save_picture_encoder(tmp_path / "pixels")
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "a.png")
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    found = [tmp_path / word if word.endswith(".png") else word for word in given]
+    done, _, err = screenshot("--open", model, *found, "--size", "1000x700", "--out", tmp_path / "w.png")
+    assert done == status and message in err and (tmp_path / "w.png").exists() == (status == 0)
 
 
 def test_a_fault_of_the_program_is_told_with_where_it_happened_and_status_1(decoder, tmp_path):

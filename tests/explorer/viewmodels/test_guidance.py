@@ -9,7 +9,7 @@ from explorer.state.app_state import AppState, ModelInput, Selection
 from explorer.state.given_file import GivenFile
 from explorer.state.moves import with_model
 from explorer.state.queries import tokens_query
-from explorer.viewmodels.guidance import first_steps
+from explorer.viewmodels.guidance import first_steps, picture_first
 from tests.explorer.states import SOURCE, model_info, opened, site
 
 
@@ -33,6 +33,19 @@ def test_the_tower_that_is_looked_at_asks_first() -> None:
     assert first_steps(state)[0].startswith("Type a text, or open a picture")
     state = AppState(source=SOURCE, model=state.model, selection=Selection(site="vision.self"))
     assert first_steps(state)[0].startswith("Open a picture")
+
+
+def test_the_picture_panel_asks_for_what_it_lacks() -> None:
+    picture = GivenFile(path=Path("/cat.png"), stamp=None)
+    towers = opened(reads=("text", "picture"))
+    assert picture_first(AppState())[1] == "open_folder"
+    assert picture_first(AppState(source=SOURCE, model=opened())) == (
+        "tiny reads no pictures. With one that does, this is where each query looks.",
+        "",
+    )
+    assert picture_first(AppState(source=SOURCE, model=towers))[1] == "open_picture"
+    given = AppState(source=SOURCE, model=towers, inputs=ModelInput(picture=picture))
+    assert "choose a site that reads it" in picture_first(given)[0]
 
 
 def test_a_model_of_vectors_promises_no_input() -> None:
