@@ -236,7 +236,7 @@ def _adapter_error(location: Location) -> CheckpointError:
     needed = f"{shown(base)}" if base else "the model it was trained on"
     return CheckpointError(
         f"{location.name} is an adapter (LoRA, PEFT): it holds only changes to {needed}; "
-        "open it again with the folder of that model as its base",
+        "open it again with the folder of that model as its base (on the command line: --base FOLDER)",
         path=location.path,
     )
 

@@ -78,6 +78,11 @@ def test_an_adapter_is_shown_with_the_base_that_is_given(cli: Cli, tmp_path):
     assert "not offered" in cli("inspect", folder).out
     out = cli("inspect", folder, "--base", base).out
     assert "model + adapter" in out and "merged into 1 weight" in out and "not offered" not in out
+    head = ("--text", "3 1 4", "--layer", 1, "--head", 0, "--out")
+    assert "--base FOLDER" in cli("attention", folder, *head, tmp_path / "none.csv").err
+    for name, more in (("merged.csv", ("--base", base)), ("plain.csv", ())):
+        assert cli("attention", folder if more else base, *more, *head, tmp_path / name).status == 0
+    assert (tmp_path / "merged.csv").read_text() != (tmp_path / "plain.csv").read_text()
 
 
 TENSOR = "decoder.layers.1.attention.query.weight"
