@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core_model.checkpoint.preprocessing import Preprocessing
-from core_model.checkpoint.text import READS_AGAIN, as_fed
+from core_model.checkpoint.text import READS_AGAIN, as_fed, padded
 from core_model.config import AudioEmbedding, ModelConfig, PatchEmbedding, TokenEmbedding
 from core_model.errors import InputError, TokenizerError
 from core_model.preprocess.sounds import read_sound
@@ -55,7 +55,9 @@ class Giver:
         given: dict[str, Any] = {} if text is None else self._of_text(text, pair)
         if picture is not None:
             read = self._of_picture(picture)
-            given |= read if text is None else {"picture_tokens": read.pop("tokens"), **read}
+            if text is not None:
+                read["picture_tokens"], read["notes"] = read.pop("tokens"), (*given["notes"], *read["notes"])
+            given |= read
         if sound is not None:
             given |= self._of_sound(sound)
         if self.config.encoder and self.config.decoder:
@@ -73,8 +75,14 @@ class Giver:
             raise TokenizerError(f"{self.name} reads no text: give it {self._wanted}")
         if self.tokenizer is None:
             raise TokenizerError(f"{self.name} has no usable tokenizer: type token ids instead of text")
-        tokens = self.tokenizer.encode(text, pair)
-        return {"ids": tokens.ids, "type_ids": tokens.type_ids if first.n_types else None, "tokens": tokens}
+        tokens, notes = self.tokenizer.encode(text, pair), ()
+        vector, padding = self.config.vectors and self.config.vectors.text, self.config.special.padding
+        length = self.config.text.max_length if self.config.text and vector and vector.padded else None
+        if length is not None and padding is not None and len(tokens) < length:
+            notes = (f"text padded from {len(tokens)} to {length} tokens, as in training",)
+            tokens = padded(tokens, self.tokenizer, padding, length)
+        types = tokens.type_ids if first.n_types else None
+        return {"ids": tokens.ids, "type_ids": types, "tokens": tokens, "notes": notes}
 
     def _of_picture(self, path: Path) -> dict[str, Any]:
         if self.preprocessing.picture is None:

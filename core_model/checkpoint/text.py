@@ -49,6 +49,20 @@ def as_fed(encoding: Encoding, tokenizer: Tokenizer, special: SpecialTokens) -> 
     return encoding
 
 
+def padded(encoding: Encoding, tokenizer: Tokenizer, padding: int, length: int) -> Encoding:
+    """The encoding with padding behind it, up to that length; the model attends to it as to any other token."""
+    n = max(0, length - len(encoding))
+    return replace(
+        encoding,
+        ids=(*encoding.ids, *(padding,) * n),
+        texts=(*encoding.texts, *(tokenizer.token_text(padding),) * n),
+        offsets=(*encoding.offsets, *(None,) * n),
+        type_ids=(*encoding.type_ids, *(0,) * n),
+        special=(*encoding.special, *(True,) * n),
+        sequence=(*encoding.sequence, *(None,) * n),
+    )
+
+
 def _cut(encoding: Encoding, part: slice) -> Encoding:
     return replace(encoding, **{field.name: getattr(encoding, field.name)[part] for field in fields(encoding)})
 

@@ -30,7 +30,7 @@ class VectorSpec:
 
     Pooling "end" is the position of the end token: the first with the id `end_token` or, without one, the first of the
     highest id (the original CLIP); a text without it has no vector. "attention" is that of `attention`. Without
-    `d_output` there is no map.
+    `d_output` there is no map. Where `padded`, texts were padded in training to the longest the tower reads (SigLIP).
     """
 
     pooling: Literal["first", "last", "end", "attention"]
@@ -39,6 +39,7 @@ class VectorSpec:
     norm: NormSpec | None = None
     d_output: int | None = None
     bias: bool = False
+    padded: bool = False
 
     def __post_init__(self) -> None:
         require_counts(self, 1, *given(self, "d_output"))

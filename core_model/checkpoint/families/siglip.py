@@ -42,8 +42,8 @@ class SiglipTextKeys(towers.TextKeys):
         return self.stack(self.tokens, self.max_position_embeddings)
 
     def vector(self, weights: Weights) -> VectorSpec:
-        """The last token's hidden state, mapped; the model was trained on texts padded to its full length."""
-        return VectorSpec(pooling="last", d_output=self.projection_size or self.hidden_size, bias=True)
+        """The last token's hidden state, mapped: of a text padded to its full length, as in training."""
+        return VectorSpec(pooling="last", d_output=self.projection_size or self.hidden_size, bias=True, padded=True)
 
     @classmethod
     def of(cls, stack: StackConfig, vector: VectorSpec | None, special: SpecialTokens) -> Self:

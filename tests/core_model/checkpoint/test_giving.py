@@ -213,6 +213,28 @@ def test_two_towers_read_a_text_a_picture_or_both(photo: Path, tmp_path: Path) -
         np.testing.assert_array_equal(traces["both"].attention(site, 1, 2), traces[alone].attention(site, 1, 2))
 
 
+def test_a_text_of_siglip_is_padded_as_in_training_before_it_is_compared_with_a_picture(
+    photo: Path, tmp_path: Path
+) -> None:
+    """The library's processor does so with padding="max_length"."""
+    sizes = {"text_config": {**TEXT, "max_position_embeddings": 7, "pad_token_id": 6}, "vision_config": TOWER}
+    model: Any = tiny("Siglip", sizes)
+    save_tokenizer(saved(model, tmp_path / "siglip"))
+    with open_checkpoint(tmp_path / "siglip") as checkpoint:
+        inputs = checkpoint.encode("a b c", picture=photo)
+        trace = run_trace(checkpoint.load_model(), inputs)
+    assert inputs.tokens is not None and inputs.pixels is not None
+    assert inputs.tokens.ids == (1, 2, 3, 6, 6, 6, 6)
+    assert inputs.tokens.texts[3:] == ("stop",) * 4
+    assert "text padded from 3 to 7 tokens, as in training" in inputs.notes
+    pixels = torch.tensor(inputs.pixels)[None]
+    with torch.no_grad():
+        want = model(input_ids=torch.tensor([inputs.tokens.ids]), pixel_values=pixels).logits_per_image[0].numpy()
+    assert trace.logits is not None
+    np.testing.assert_allclose(trace.logits, want, atol=2e-4)
+    assert_named(inputs, trace)
+
+
 def whisper(folder: Path, *, with_tokenizer: bool) -> PreTrainedModel:
     model = tiny("Whisper", WHISPER)
     LIBRARY.WhisperFeatureExtractor(feature_size=20, chunk_length=1).save_pretrained(saved(model, folder))
