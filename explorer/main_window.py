@@ -224,6 +224,12 @@ class MainWindow(QMainWindow):
         event.accept()
         self.closed.emit()
 
+    def focusNextPrevChild(self, next: bool) -> bool:  # noqa: N802
+        """Tab goes through the window as one reads it, whatever was added to it since the last time."""
+        left, right, below = (self._docks.regions(area) for area in ("left", "right", "bottom"))
+        set_reading_order([self._bars, *left, *self._centre.regions, *right, *below, self._status])
+        return super().focusNextPrevChild(next)
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
@@ -275,8 +281,6 @@ class MainWindow(QMainWindow):
         self._centre = Centre(centre, self)
         self.setCentralWidget(self._centre)
         self._docks = Docks(self, {key: host for key, host in outer.items() if key not in centre})
-        left, right, below = (self._docks.regions(area) for area in ("left", "right", "bottom"))
-        set_reading_order([self._bars, *left, *self._centre.regions, *right, *below, self._status])
 
     def _wire(self) -> None:
         for key, host in self._hosts.items():

@@ -42,7 +42,7 @@ class Docks:
 
     def regions(self, area: Area) -> list[QWidget]:
         """The docks on one side in reading order: the title row of each, then its panel."""
-        docks = [dock for key, dock in self._docks.items() if self._hosts[key].spec.area == area]
+        docks = [dock for dock in self._docks.values() if self._window.dockWidgetArea(dock) == _SIDES[area]]
         return [part for dock in docks for part in (dock.title_row, dock.host)]
 
     def is_open(self, key: str) -> bool:

@@ -39,6 +39,8 @@ class CurvePlot(QWidget):
         self._picture: CurvePicture | None = None
         self._curves: dict[str, pg.PlotDataItem] = {}
         self._is_drawn = True
+        self._is_dressed = True
+        """A hidden plot takes the colours of another theme when it is shown."""
         self._hovered_x: float | None = None
         self._title = ElidedLabel(parent=self)
         self._title.setFont(heading_font())
@@ -103,6 +105,8 @@ class CurvePlot(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        if not self._is_dressed:
+            self._apply_theme(self._themes.theme)
         if not self._is_drawn:
             self._draw()
 
@@ -201,6 +205,7 @@ class CurvePlot(QWidget):
         return min(found, key=lambda sample: abs(sample - x), default=None)
 
     def _apply_theme(self, theme: Theme) -> None:
+        self._is_dressed = True
         self._area.set_theme(theme)
         self._marker.setPen(pg.mkPen(theme.text_muted, width=1, style=Qt.PenStyle.DashLine))
         self._guide.setPen(pg.mkPen(theme.border, width=1))
@@ -234,7 +239,9 @@ class CurvePlot(QWidget):
 
     @Slot(object)
     def _on_theme_changed(self, theme: Theme) -> None:
-        self._apply_theme(theme)
+        self._is_dressed = False
+        if self.isVisible():
+            self._apply_theme(theme)
 
 
 def _new_curve() -> pg.PlotDataItem:

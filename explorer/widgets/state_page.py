@@ -1,5 +1,9 @@
 """A panel's content in its four states: empty, working, ready, error."""
 
+from __future__ import annotations
+
+from functools import cached_property
+
 from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
@@ -28,7 +32,10 @@ _ABOVE, _BELOW = 2, 3
 
 
 class StatePage(QStackedWidget):
-    """Starts empty and silent. While a ready picture is renewed, leave it on screen and call the plot's `set_stale`."""
+    """Starts empty and silent. While a ready picture is renewed, leave it on screen and call the plot's `set_stale`.
+
+    The pages of the other states are made when they are first shown: most panels never need them.
+    """
 
     action_triggered = Signal()
     """The button of the empty or error page."""
@@ -36,41 +43,42 @@ class StatePage(QStackedWidget):
 
     def __init__(self, themes: ThemeManager, content: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._themes = themes
         self._content = content
-        self._notice = _Notice(themes, self)
-        self._working = _Working(self)
-        self._notice_page = _scrolling(self._notice, self)
-        for page in (self._notice_page, content, self._working):
+        self._blank = QWidget(self)
+        self._progress: tuple[str, float | None] = "", None
+        for page in (self._blank, content):
             self.addWidget(page)
-        self._notice.button.clicked.connect(self.action_triggered)
-        self._working.button.clicked.connect(self.cancel_requested)
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
         self._patience.setInterval(PATIENCE_MS)
         self._patience.timeout.connect(self._on_patience_timeout)
-        self.show_empty("")
 
     def show_content(self) -> None:
         self._turn_to(self._content)
 
     def show_empty(self, text: str, action: str = "", *, is_enabled: bool = True) -> None:
         """What to do, with a button when `action` names one; `is_enabled` where it can be done now."""
+        if not text and not action:
+            self._turn_to(self._blank)
+            return
         self._notice.set_texts(what="", why=text, action=action)
         self._notice.button.setEnabled(is_enabled)
         self._turn_to(self._notice_page)
 
     def show_working(self, text: str) -> None:
         """First work, with nothing older to show; appears after 0.3 s."""
-        self._working.words.setText(text)
-        self._working.track.set_fraction(None)
-        if self.currentWidget() is not self._working:
+        self._progress = text, None
+        if self._is_working:
+            self._tell_progress()
+        else:
             self._patience.start()
 
     def show_progress(self, fraction: float | None, text: str = "") -> None:
         """Move the progress of the working page; None: no end is known."""
-        self._working.track.set_fraction(fraction)
-        if text:
-            self._working.words.setText(text)
+        self._progress = text or self._progress[0], fraction
+        if self._is_working:
+            self._tell_progress()
 
     def show_error(self, what: str, why: str = "", next_step: str = "", details: str = "", action: str = "") -> None:
         """`what` in one sentence; `details` are shown on demand."""
@@ -78,12 +86,41 @@ class StatePage(QStackedWidget):
         self._notice.button.setEnabled(True)
         self._turn_to(self._notice_page)
 
+    @cached_property
+    def _notice(self) -> _Notice:
+        notice = _Notice(self._themes, self)
+        notice.button.clicked.connect(self.action_triggered)
+        return notice
+
+    @cached_property
+    def _notice_page(self) -> QScrollArea:
+        page = _scrolling(self._notice, self)
+        self.addWidget(page)
+        return page
+
+    @cached_property
+    def _working(self) -> _Working:
+        working = _Working(self)
+        working.button.clicked.connect(self.cancel_requested)
+        self.addWidget(working)
+        return working
+
+    @property
+    def _is_working(self) -> bool:
+        return isinstance(self.currentWidget(), _Working)
+
+    def _tell_progress(self) -> None:
+        text, fraction = self._progress
+        self._working.words.setText(text)
+        self._working.track.set_fraction(fraction)
+
     def _turn_to(self, page: QWidget) -> None:
         self._patience.stop()
         self.setCurrentWidget(page)
 
     @Slot()
     def _on_patience_timeout(self) -> None:
+        self._tell_progress()
         self.setCurrentWidget(self._working)
 
 
