@@ -31,9 +31,8 @@ def head_weights(
     stack, _, kind = site.partition(".")
     if kind == "cross":  # layers of the site are those that have it
         layer = [i for i, one in enumerate(config.stacks[stack].layers) if one.cross_attention is not None][layer]
-    place = f"{stack}.layers.{config.stacks[stack].weights_index(layer)}"
-    if kind == "pool":
-        place = f"vectors.{stack}.pool"
+    layers = f"{stack}.layers.{config.stacks[stack].weights_index(layer)}"
+    place = f"vectors.{stack}.pool" if kind == "pool" else layers
     attention = f"{place}.{'cross_attention' if kind == 'cross' else 'attention'}"
     key_head = head // (spec.n_heads // spec.n_key_heads)
     own, shared = (slice(one * spec.head_size, (one + 1) * spec.head_size) for one in (head, key_head))

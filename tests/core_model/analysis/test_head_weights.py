@@ -18,7 +18,7 @@ from core_model.nn.transformer import Stack, Transformer
 from core_model.pieces import PiecewiseArray
 from core_model.results import FloatArray, HeadPart
 from tests.core_model.analysis.models import seeded
-from tests.core_model.checkpoint.configs import WIDTH, layer, stack, translator
+from tests.core_model.checkpoint.configs import WIDTH, compared_towers, layer, stack, translator
 
 N_HEADS, N_KEY_HEADS, HEAD_SIZE = 6, 2, 5
 
@@ -102,3 +102,10 @@ def test_cross_attention_has_weights_of_its_own(tmp_path: Path):
 
         head_weights(read, config, "decoder.cross", 0, 0, "ov")
     assert asked == ["decoder.layers.0.cross_attention.output.weight", "decoder.layers.0.cross_attention.value.weight"]
+
+
+def test_the_maps_of_what_pools_a_tower_are_its_own_not_the_first_layers():
+    model = seeded(compared_towers(), seed=0)
+    weights = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    found = whole(head_weights(weights.__getitem__, model.config, "vision.pool", 0, 1, "query"))
+    np.testing.assert_array_equal(found, weights["vectors.vision.pool.attention.query.weight"][WIDTH // 2 :])
