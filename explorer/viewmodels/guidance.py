@@ -31,9 +31,9 @@ def first_steps(state: AppState) -> Guidance:
 
 def _what_to_give(model: OpenedModel, site: str) -> Guidance:
     if "sound" in model.reads:
-        return "Open a sound, a WAV file", "open_sound"
+        return "Open a WAV file, or drop one on the window", "open_sound"
     if "picture" in model.reads and ("text" not in model.reads or site == "vision.self"):
-        return "Open a picture", "open_picture"
+        return "Open a picture, or drop one on the window", "open_picture"
     if not model.has_tokenizer:
         return "Type token ids, for example 5 17 2", "focus_text"
     if "picture" in model.reads:

@@ -18,8 +18,12 @@ from tests.explorer.states import SOURCE, model_info, opened, site
     [
         (("text", "pair"), "Type a text, and see what each head attends to.", "focus_text"),
         (("text", "target"), "Type a source and a target text, and see what each head attends to.", "focus_text"),
-        (("picture",), "Open a picture, and see what each head attends to.", "open_picture"),
-        (("sound", "target"), "Open a sound, a WAV file, and see what each head attends to.", "open_sound"),
+        (("picture",), "Open a picture, or drop one on the window, and see what each head attends to.", "open_picture"),
+        (
+            ("sound", "target"),
+            "Open a WAV file, or drop one on the window, and see what each head attends to.",
+            "open_sound",
+        ),
         (("text", "picture"), "Type a text, or open a picture, and see what each head attends to.", "open_picture"),
     ],
 )
