@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton
 from explorer.state.given_file import FileKind, GivenFile
 from explorer.theme.icons import icon
 
-_LONGEST_NAME = 240
-"""Pixels of a file's name before it is cut."""
+_LONGEST_NAME = 128
+"""Pixels of a file's name before it is cut: the text needs the room."""
 
 
 class FileField(QWidget):

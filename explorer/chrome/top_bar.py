@@ -22,6 +22,8 @@ from explorer.widgets.elided_label import ElidedLabel
 
 _LONGEST_NAME = 240
 """Pixels of the model's name before it is cut: the text needs the room."""
+_LEAST_TEXT = 96
+"""Pixels that a text keeps, whatever stands beside it."""
 _TYPING_MS = 250
 """Rest after the last key before a text is read."""
 
@@ -52,6 +54,7 @@ class TopBar(QWidget):
             field.cleared.connect(self._on_file_cleared)
         self._text, self._second = TextField(self), TextField(self)
         for field in (self._text, self._second):
+            field.setMinimumWidth(_LEAST_TEXT)
             field.edited.connect(self._typing.start)
             field.finished.connect(self._on_typing_timeout)
         self._layout = QHBoxLayout(self)

@@ -197,8 +197,11 @@ class PatchMap(QWidget):
         painter.setPen(QColor(theme.text_muted))
         words = QRectF(bar.left(), bar.bottom() + SPACE_1, bar.width(), painter.fontMetrics().height())
         low, high = picture.ends
+        metrics = painter.fontMetrics()
+        room = words.width() - 2 * max(metrics.horizontalAdvance(end) + SPACE_2 for end in picture.ends)
+        name = metrics.elidedText(picture.scale_name, Qt.TextElideMode.ElideRight, max(0, int(room)))
         painter.drawText(words, Qt.AlignmentFlag.AlignLeft, low)
-        painter.drawText(words, Qt.AlignmentFlag.AlignHCenter, picture.scale_name)
+        painter.drawText(words, Qt.AlignmentFlag.AlignHCenter, name)
         painter.drawText(words, Qt.AlignmentFlag.AlignRight, high)
 
     def _place_at(self, point: QPointF) -> Place | None:
