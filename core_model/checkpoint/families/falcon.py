@@ -111,9 +111,8 @@ def _write(config: ModelConfig) -> FalconKeys:
     rope = write_rotary(position) if isinstance(position, RotaryPositions) else None
     is_grouped = 1 < attention.n_key_heads < attention.n_heads
     is_new = layer.parallel and (is_grouped or not layer.shared_norm)
-    original_length = rope and rope.original_max_position_embeddings
     return FalconKeys(
-        **{**write_keys(config, _PLACES), **({"max_position_embeddings": original_length} if original_length else {})},
+        **write_keys(config, _PLACES),
         new_decoder_architecture=is_new,
         num_ln_in_parallel_attn=(1 if layer.shared_norm else 2) if is_new else None,
         multi_query=attention.n_key_heads == 1,

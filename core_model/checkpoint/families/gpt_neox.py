@@ -81,7 +81,7 @@ def _write(config: ModelConfig) -> GptNeoxKeys:
         share = rotary_share(position.n_rotated, layer.attention.head_size)
         rope = replace(write_rotary(position), partial_rotary_factor=share)
     return GptNeoxKeys(
-        **{**write_keys(config, _PLACES), "max_position_embeddings": rope.original_max_position_embeddings or 2048},
+        **write_keys(config, _PLACES),
         rotary_pct=share,
         rotary_emb_base=rope.rope_theta or DEFAULT_BASE,
         rope_parameters=rope,

@@ -120,7 +120,6 @@ def _rope_keys(config: ModelConfig) -> dict[str, Any]:
     share = rotary_share(position.n_rotated, head_size)
     rope = replace(write_rotary(position), partial_rotary_factor=share)
     return {
-        "max_position_embeddings": rope.original_max_position_embeddings or 2048,  # rotary positions have no last one
         "rope_theta": position.base,
         "partial_rotary_factor": share,
         "rope_scaling": rope if position.scaling else None,

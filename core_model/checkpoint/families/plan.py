@@ -17,6 +17,7 @@ from core_model.config import (
     NormSpec,
     RelativePositions,
     ResidualSpec,
+    RotaryPositions,
     StackConfig,
     TokenEmbedding,
 )
@@ -153,7 +154,7 @@ _WRITTEN: Mapping[str, Callable[[StackConfig], Any]] = {
     "d_hidden": lambda stack: stack.layers[0].feed_forward.d_hidden,
     "activation": lambda stack: activation_name(stack.layers[0].feed_forward.activation),
     "eps": lambda stack: _norm(stack).eps,
-    "max_length": lambda stack: stack.max_length or 2048,  # relative positions have no last one
+    "max_length": lambda stack: stack.max_length or _unstretched(stack) or 2048,  # else there is no last position
     "embedding_dropout": lambda stack: stack.tokens.dropout,
     "attention_dropout": lambda stack: stack.layers[0].attention.dropout,
     "residual_dropout": lambda stack: stack.layers[0].attention_residual.dropout,
@@ -175,6 +176,13 @@ def write_keys(config: ModelConfig, places: Mapping[str, str]) -> dict[str, Any]
         "eos_token_id": config.special.end,
         "pad_token_id": config.special.padding,
     }
+
+
+def _unstretched(stack: StackConfig) -> int:
+    """The length that stretched rotary positions were made for; 0 where there are none."""
+    positions = (layer.attention.position for layer in stack.layers)
+    scaled = (position.scaling for position in positions if isinstance(position, RotaryPositions))
+    return next((scaling.original_length for scaling in scaled if scaling), 0)
 
 
 def _norm(stack: StackConfig) -> NormSpec:
