@@ -13,6 +13,7 @@ from pathlib import Path
 
 from core_model.tokenize import template
 from core_model.tokenize.encoding import Tokenizer
+from core_model.tokenize.files import fault
 from core_model.tokenize.sentence_piece import (
     Cleaned,
     PieceIds,
@@ -23,6 +24,7 @@ from core_model.tokenize.sentence_piece import (
 )
 from core_model.tokenize.settings import Settings
 from core_model.tokenize.template import Template
+from core_model.wording import shown
 
 Numbering = Callable[[Sequence[str], Settings], PieceIds]
 _CONTROL = ("<s>", "</s>", "<pad>", "<unk>", "[CLS]", "[SEP]", "[PAD]", "[UNK]")
@@ -42,12 +44,15 @@ class Family:
 
 def load_sentence_piece(path: Path, settings: Settings, rows: int | None) -> SentencePieceTokenizer:
     """The tokenizer of a lone .model file."""
-    family = FAMILIES.get(settings.family)
-    warnings = []
-    if family is None:
-        family = FAMILIES["llama"]
-        warnings.append(f"{path.name} comes without the name of its family; it is read as Llama's.")
     model = read_model(path)
+    if settings.family and settings.family not in FAMILIES:
+        raise fault(
+            path,
+            f"belongs to {shown(settings.family)}, whose numbering of pieces is not known here: put the tokenizer.json "
+            "of the model beside it",
+        )
+    warnings = [] if settings.family else [f"{path.name} comes without the name of its family; it is read as Llama's."]
+    family = FAMILIES[settings.family or "llama"]
     ids = _with_added(family.numbering(model.pieces, settings), settings)
 
     def side(around: Template, target: Tokenizer | None) -> SentencePieceTokenizer:
@@ -105,6 +110,13 @@ def _fairseq(pieces: Sequence[str], settings: Settings, *, mask: bool = True) ->
     return PieceIds(token_of=dict(enumerate(tokens)), id_of_piece=id_of_piece)
 
 
+def _camembert(pieces: Sequence[str], settings: Settings) -> PieceIds:
+    """Martin et al. 2019: five entries in front, of which two are used, and the mask at the end."""
+    first = ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"]
+    tokens = [*first, *pieces[1:], settings.name("mask", "<mask>")]
+    return PieceIds(token_of=dict(enumerate(tokens)), id_of_piece=[3, *range(5, 4 + len(pieces))])
+
+
 def _pegasus(pieces: Sequence[str], settings: Settings) -> PieceIds:
     """Zhang et al. 2020: pad, end, two masks, 101 unused, then the pieces from the third on."""
     offset = 103 if settings.config.offset is None else max(4, min(settings.config.offset, 10_000))
@@ -141,9 +153,9 @@ def _language_last(settings: Settings, language: str | None) -> Template:
     return Template(single=f"$A </s> {code}", pair=f"$A $B </s> {code}")
 
 
-def _language_first(settings: Settings, language: str | None) -> Template:
-    """mBART-50: the language comes first."""
-    code = language or "en_XX"
+def _language_first(settings: Settings, language: str | None, *, default: str = "en_XX") -> Template:
+    """mBART-50 and NLLB: the language comes first."""
+    code = language or default
     return Template(single=f"{code} $A </s>", pair=f"{code} $A $B </s>")
 
 
@@ -191,7 +203,9 @@ _T5 = Family(numbering=_t5, around=_ended)
 _XLMR = Family(numbering=_fairseq, around=_roberta_around)
 
 FAMILIES = {
-    **dict.fromkeys(("llama", "mistral", "mixtral", "mistralnative", "gemma", "gemma2", "phi3"), _LLAMA),
+    **dict.fromkeys(
+        ("llama", "codellama", "mistral", "mixtral", "mistralnative", "gemma", "gemma2", "gemma3text", "phi3"), _LLAMA
+    ),
     **dict.fromkeys(("t5", "mt5", "umt5"), _T5),
     **dict.fromkeys(("xlmroberta", "xlmr"), _XLMR),
     "albert": Family(numbering=_direct, around=_bert_around, cleaning=_albert_cleaning),
@@ -207,6 +221,12 @@ FAMILIES = {
         around=lambda settings: _language_first(settings, settings.config.src_lang),
         target=lambda settings: _language_first(settings, settings.config.tgt_lang),
     ),
+    "nllb": Family(
+        numbering=_fairseq,
+        around=lambda settings: _language_first(settings, settings.config.src_lang, default="eng_Latn"),
+        target=lambda settings: _language_first(settings, settings.config.tgt_lang, default="eng_Latn"),
+    ),
+    "camembert": Family(numbering=_camembert, around=_roberta_around),
     "xglm": Family(
         numbering=partial(_fairseq, mask=False),
         around=lambda _: Template(single="</s> $A", pair="</s> $A </s> </s> $B"),

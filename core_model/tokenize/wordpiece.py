@@ -54,6 +54,8 @@ def _wordpiece(path: Path, vocabulary: dict[str, int], settings: Settings) -> tu
     lstrip = {names["mask"]} if settings.family == "mpnet" else settings.lstrip
     add_tokens(library, special, special=special.keys(), lstrip=lstrip, source=path)
     _surround(path, library, around(names["cls"], names["sep"]), vocabulary)
+    if settings.family == "roformer":
+        inferred = (*inferred, "RoFormer cuts Chinese into words first, which is not done: it is read by characters.")
     return library, f"vocab.txt (WordPiece, {'uncased' if lowercase else 'cased'})", inferred
 
 

@@ -177,6 +177,21 @@ def test_more_runs_than_tensors_are_read_where_weights_are_shared(tmp_path: Path
     assert_agrees(saved(model, tmp_path), reference(model, IDS), "encoder", ids=IDS)
 
 
+def test_modernberts_older_config_dialect_means_the_same(tmp_path: Path) -> None:
+    """As ModernBERT was published: a rotary base for each kind of layer, and every how many layers see all."""
+    ropes = {"full_attention": {**PLAIN, "rope_theta": 5000.0}, "sliding_attention": PLAIN}
+    model = tiny("ModernBert", "ForMaskedLM", num_hidden_layers=5, global_attn_every_n_layers=2, rope_parameters=ropes)
+    folder = edit_config(
+        saved(model, tmp_path),
+        rope_parameters=None,
+        layer_types=None,
+        global_rope_theta=5000.0,
+        local_rope_theta=PLAIN["rope_theta"],
+        global_attn_every_n_layers=2,
+    )
+    assert_agrees(folder, reference(model, IDS), "encoder", ids=IDS)
+
+
 def test_buffers_and_the_weights_of_other_heads_pass_silently(tmp_path: Path) -> None:
     """As roberta-base is stored."""
     model = tiny("Roberta", "ForMaskedLM")

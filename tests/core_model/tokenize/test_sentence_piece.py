@@ -169,6 +169,39 @@ def test_mbart50_puts_the_language_first(piece_model: Train, write: Write, load:
     assert (encoding.ids[0], encoding.ids[-1]) == (size(model) + 1, 2)
 
 
+def test_camembert_has_five_entries_before_its_pieces(piece_model: Train, texts: list[str], write: Write, load: Load):
+    """<s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED, then the pieces from the second on: <s> is 5."""
+    model = piece_model()
+    tokenizer = load(write(sentencepiece__bpe__model=model), model_type="camembert")
+    for text in texts:
+        want = [3 if piece == 0 else piece + 4 for piece in pieces(model, text)]
+        assert list(tokenizer.encode(text).ids) == [5, *want, 6]
+    assert [tokenizer.token_text(id) for id in (1, 3, 5, 6)] == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert tokenizer.encode("The <mask>").ids[-2] == size(model) + 4
+
+
+def test_nllb_puts_the_language_first(piece_model: Train, write: Write, load: Load):
+    model = piece_model()
+    languages = ["deu_Latn", "eng_Latn", "fra_Latn"]
+    config = {"tokenizer_class": "NllbTokenizer", "additional_special_tokens": languages, "tgt_lang": "fra_Latn"}
+    tokenizer = load(write(sentencepiece__bpe__model=model, tokenizer_config__json=config), model_type="m2m_100")
+    first_language = size(model) + 1
+    assert list(tokenizer.encode("The cat").ids) == [
+        first_language + 1,
+        *(piece + 1 for piece in pieces(model, "The cat")),
+        2,
+    ]
+    assert tokenizer.encode_target("Le chat").ids[0] == first_language + 2
+
+
+def test_a_family_with_a_numbering_of_its_own_that_is_not_known_is_refused(
+    llama_model: bytes, write: Write, load: Load
+):
+    folder = write(tokenizer__model=llama_model, tokenizer_config__json={"tokenizer_class": "XLNetTokenizer"})
+    with pytest.raises(TokenizerError, match=r"belongs to xlnet, whose numbering .* tokenizer\.json"):
+        load(folder)
+
+
 def test_xglm_begins_with_the_end_token_and_numbers_its_pieces_as_fairseq_does(
     piece_model: Train, texts: list[str], write: Write, load: Load
 ):

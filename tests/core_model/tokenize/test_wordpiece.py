@@ -47,6 +47,14 @@ def test_esm_agrees_with_transformers(write: Write, load: Load):
         assert list(ours.encode(text).ids) == reference(text).input_ids, text
 
 
+def test_roformers_words_of_chinese_are_not_looked_for_and_this_is_said(write: Write, load: Load):
+    vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n今\n天\n今天\nthe\n"
+    folder = write(vocab__txt=vocabulary, tokenizer_config__json={"tokenizer_class": "RoFormerTokenizer"})
+    tokenizer = load(folder)
+    assert tokenizer.encode("今天 the").ids == (2, 4, 5, 7, 3)
+    assert any("RoFormer cuts Chinese into words" in warning for warning in tokenizer.warnings)
+
+
 def test_windows_line_ends_and_repeated_lines_are_read(write: Write, load: Load):
     folder = write(vocab__txt="[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\nthe\r\ncat\r\nthe\r\n", tokenizer_config__json={})
     tokenizer = load(folder)
