@@ -51,10 +51,11 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(data=st.data())
 def test_a_broken_folder_is_a_model_a_browser_or_a_sentence(kind: str, data: st.DataObject, scratch: Path) -> None:
     case = data.draw(hostile.KINDS[kind]())
+    opened = data.draw(st.just(".") | st.sampled_from([".", *case]))
     folder = _written(case, scratch / "case")
     try:
         with guarded(folder):
-            outcome = _outcome(folder)
+            outcome = _outcome(folder / opened)
         assert outcome in ("model", "browser", "error")
         assert _read(folder) == case, "the folder was changed"
         assert [path.name for path in scratch.iterdir()] == ["case"], "something was left beside the folder"
@@ -110,10 +111,10 @@ def _read(folder: Path) -> Folder:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def _outcome(folder: Path) -> str:
-    """What becomes of a folder that is opened, looked through, loaded and run."""
+def _outcome(path: Path) -> str:
+    """What becomes of a folder or a file that is opened, looked through, loaded and run."""
     try:
-        checkpoint = open_checkpoint(folder)
+        checkpoint = open_checkpoint(path)
     except CoreError as error:
         return _told(error, "error")
     with checkpoint:
@@ -143,7 +144,8 @@ def _told(error: CoreError, outcome: str) -> str:
 def _look_through(checkpoint: Checkpoint) -> None:
     """What the tensor browser and the card do."""
     info = checkpoint.check_health()
-    assert all(line.isprintable() for line in (info.name, info.summary, *info.warnings)), info.warnings
+    told = (info.name, info.summary, *info.warnings, *(f"{fact.name}: {fact.value}" for fact in info.facts))
+    assert all(line.isprintable() for line in told), told
     for name in [*checkpoint.tensors][:3]:
         tensor_statistics(checkpoint.tensor(name))
 
