@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-_SHARE = 0.1
-"""Of a core that drawing may take from a training, which needs Python's lock as much as it."""
+_SHARE = 0.07
+"""Of a core that drawing may take from a training, which needs Python's lock as much as it: a tiny one loses half as
+much again, for it waits for the lock at every operation."""
 _LONGEST_PAUSE = 0.25
 """Seconds after which a frame is due whatever it costs."""
 

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QPalette, QShowEvent
-from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QSplitter, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QSizePolicy,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from core_model.training.events import ProbeAttention
 from explorer.panels.panel import Panel
@@ -44,6 +53,7 @@ class ProgressPanel(Panel):
         self._is_outdated = False
         self._turn = 0
         self._words = ElidedLabel(parent=self)
+        self._words.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)  # it changes with every frame
         self._track = ProgressTrack(self)
         self._curves = [CurvePlot(themes, self) for _ in CURVES]
         self._matrix = HeatmapPlot(themes, self)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from core_model.training.events import ProbeAttention
+from core_model.training.settings import TrainingSettings
 from core_model.training.tasks import TASKS
 from explorer.state.app_state import Display
 from explorer.state.training import Numbers, TrainingFacts, TrainingSnapshot, WatchedHead
@@ -42,8 +44,7 @@ def accuracy_picture(snapshot: TrainingSnapshot) -> CurvePicture:
 
 def rate_picture(snapshot: TrainingSnapshot) -> CurvePicture:
     """The learning rate so far, on the schedule of the whole run."""
-    schedule, updates = snapshot.settings.learning_rate, sampled_updates(snapshot.settings.steps)
-    ahead = np.array([schedule(int(update)) for update in updates])
+    updates, ahead = _ahead(snapshot.settings)
     return CurvePicture(
         series=(
             Series(name="schedule", x=updates, y=ahead, role="series_8", width=1.0, dashed=True),
@@ -54,6 +55,13 @@ def rate_picture(snapshot: TrainingSnapshot) -> CurvePicture:
         y_title="rate",
         marker=float(snapshot.last.step),
     )
+
+
+@lru_cache(maxsize=1)
+def _ahead(settings: TrainingSettings) -> tuple[Numbers, Numbers]:
+    """The schedule of a whole run: updates and their rates. Every frame draws the same one."""
+    updates = sampled_updates(settings.steps)
+    return updates, np.array([settings.learning_rate(int(update)) for update in updates])
 
 
 def norm_picture(snapshot: TrainingSnapshot) -> CurvePicture:

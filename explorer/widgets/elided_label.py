@@ -6,7 +6,10 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 
 class ElidedLabel(QWidget):
-    """One line of text. `set_role` picks its palette colour, for example PlaceholderText for a muted one."""
+    """One line of text in the palette colour of `role`, for example PlaceholderText for a muted one.
+
+    A new text lays the window out anew, unless the label's width policy is Ignored.
+    """
 
     def __init__(
         self,
@@ -32,7 +35,8 @@ class ElidedLabel(QWidget):
         self._text = text
         self.setAccessibleName(text)
         self._update_tooltip()
-        self.updateGeometry()
+        if self.sizePolicy().horizontalPolicy() is not QSizePolicy.Policy.Ignored:
+            self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:

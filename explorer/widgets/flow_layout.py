@@ -12,6 +12,8 @@ class FlowLayout(QLayout):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._items: list[QLayoutItem] = []
+        self._heights: dict[int, int] = {}
+        """Height for each width, until something changes: Qt asks for it with every layout of the window."""
 
     def addItem(self, item: QLayoutItem, /) -> None:  # noqa: N802
         self._items.append(item)
@@ -31,7 +33,16 @@ class FlowLayout(QLayout):
     def hasHeightForWidth(self) -> bool:
         return True
 
+    def invalidate(self) -> None:
+        self._heights = {}
+        super().invalidate()
+
     def heightForWidth(self, width: int, /) -> int:
+        if width not in self._heights:
+            self._heights[width] = self._height(width)
+        return self._heights[width]
+
+    def _height(self, width: int) -> int:
         margins = self.contentsMargins()
         lines = self._lines(width - margins.left() - margins.right())
         heights = [max(item.sizeHint().height() for item in line) for line in lines]

@@ -40,3 +40,10 @@ def test_what_is_hidden_takes_no_room(qtbot: QtBot) -> None:
         row.show()
     assert [(button.x(), button.y()) for button in buttons[1:]] == [(5, 5), (115, 5)]
     assert row.heightForWidth(225) == 30
+
+
+def test_a_control_that_grows_changes_the_height(qtbot: QtBot) -> None:
+    row, buttons = row_of(qtbot, 2)
+    assert row.heightForWidth(225) == 30
+    buttons[0].setFixedSize(200, 20)
+    assert row.heightForWidth(225) == 60
