@@ -25,8 +25,8 @@ from core_model.checkpoint.folder import (
     PROCESSOR_NAME,
     WEIGHTS_SUFFIX,
 )
-from core_model.checkpoint.hub_cache import cache_folder, entry_name, is_repository
-from core_model.checkpoint.hub_file import UNFINISHED, fetch_file, is_fetched
+from core_model.checkpoint.hub_cache import cache_folder, is_repository
+from core_model.checkpoint.hub_file import fetch_file, is_fetched, n_begun
 from core_model.checkpoint.hub_offer import Offer, size_text
 from core_model.checkpoint.wording import shown, some_of
 from core_model.disk import free_bytes, why_not_written
@@ -64,8 +64,8 @@ def download(
     """Fetch a model such as "openai-community/gpt2", and return its folder in the cache. Runs on a worker thread.
 
     HF_ENDPOINT and the cache's variables are respected. `offered` is told what is to come before the first file is
-    asked for. CheckpointError says in a sentence what stands in the way;
-    Cancelled, as any other end, leaves what was fetched for the next time.
+    asked for. CheckpointError says in a sentence what stands in the way; Cancelled, as any other end, leaves what was
+    fetched for the next time.
     """
     with _connected(repository, revision) as api:
         offer = _offer(api, repository, revision)
@@ -102,12 +102,11 @@ def _offer(api: HfApi, repository: str, revision: str) -> Offer:
     listing = api.model_info(repository, revision=revision, files_metadata=True, timeout=_TIMEOUT_SECONDS)
     files, cache, commit = _wanted(repository, listing), cache_folder(), str(listing.sha)
     missing = sum(size for name, size in files.items() if not is_fetched(cache, repository, commit, name))
-    begun = sum(path.stat().st_size for path in (cache / entry_name(repository) / "blobs").glob(f"*{UNFINISHED}"))
     return Offer(
         repository=repository,
         commit=commit,
         files=files,
-        n_missing=max(missing - begun, 0),
+        n_missing=max(missing - n_begun(cache, repository), 0),
         n_free=free_bytes(cache),
     )
 

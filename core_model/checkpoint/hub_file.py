@@ -22,7 +22,7 @@ from core_model.errors import CheckpointError
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
 
-UNFINISHED = ".incomplete"
+_UNFINISHED = ".incomplete"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PIECE_BYTES = 1 << 20
 _WAIT_SECONDS = 1.0
@@ -31,6 +31,12 @@ _WAIT_SECONDS = 1.0
 def is_fetched(cache: Path, repository: str, commit: str, name: str) -> bool:
     """Whether the cache has the file."""
     return (cache / entry_name(repository) / "snapshots" / commit / name).exists()
+
+
+def n_begun(cache: Path, repository: str) -> int:
+    """Bytes that are there of files whose rest is not; what the library itself left, of a name of its own, is lost."""
+    found = (cache / entry_name(repository) / "blobs").glob(f"*{_UNFINISHED}")
+    return sum(path.stat().st_size for path in found if "." not in path.name.removesuffix(_UNFINISHED))
 
 
 def fetch_file(
@@ -79,7 +85,7 @@ def _fetch_blob(blob: Path, url: str, metadata: HfFileMetadata, name: str, advan
     from huggingface_hub.utils import build_hf_headers
 
     blob.parent.mkdir(parents=True, exist_ok=True)
-    partial = blob.with_name(f"{blob.name}{UNFINISHED}")
+    partial = blob.with_name(f"{blob.name}{_UNFINISHED}")
     with partial.open("ab") as file:
         if metadata.size is not None and file.tell() > metadata.size:
             file.truncate(0)
