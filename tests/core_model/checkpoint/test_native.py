@@ -69,7 +69,8 @@ def test_a_saved_model_opens_with_equal_weights_and_outputs(config: ModelConfig,
         assert checkpoint.info.family == "native"
         assert checkpoint.info.refusal is None
         assert checkpoint.config == config
-        assert {fact.origin for fact in checkpoint.info.facts} == {"stated"}
+        of_files = ("pictures", "sounds")  # how they become numbers is not the model's, and nothing here says it
+        assert {fact.origin for fact in checkpoint.info.facts if fact.name not in of_files} == {"stated"}
         loaded = checkpoint.load_model()
     assert loaded.state_dict().keys() == model.state_dict().keys()
     for name, tensor in model.state_dict().items():
