@@ -16,6 +16,7 @@ import numpy as np
 
 from explorer.figures.files import ExportError
 from explorer.figures.spec import FigureSpec
+from explorer.theme.token_text import Name
 from explorer.viewmodels.records import Span
 from explorer.viewmodels.ticks import format_ticks, nice_ticks
 
@@ -231,12 +232,16 @@ def _densities(size: float, *, may_shrink: bool) -> Iterator[tuple[int, float]]:
 def _axis_labels(
     texts: tuple[str, ...], span: Span, step: int, fonts: Typesetter, size: float, limit: float
 ) -> AxisLabels:
-    """Every `step`-th label, no wider than `limit`, with its index in front where tokens are left out."""
+    """Every `step`-th label, no wider than `limit`, with its index in front where tokens are left out.
+
+    The name of a patch or a frame says where it is by itself.
+    """
     start, stop = span
+    is_numbered = not texts or (step > 1 and not isinstance(texts[-1], Name))
     labels: list[tuple[int, str]] = []
     for index in range(-(-start // step) * step, stop, step):
         token = fonts.printable(texts[index - start]) if texts else ""
-        number = str(index) if step > 1 or not texts else ""
+        number = str(index) if is_numbered else ""
         labels.append((index, _cut(f"{number} {token}".strip(), size, limit, fonts)))
     widest = max((fonts.width(text, size) for _, text in labels), default=0.0)
     return AxisLabels(labels=tuple(labels), step=step, size=size, width=widest)

@@ -8,7 +8,7 @@ from core_model.results import ModelInfo
 from core_model.sites import ATTENTION_SITES
 from explorer.figures.files import ExportError
 from explorer.state.app_state import ModelInput
-from explorer.theme.token_text import token_text
+from explorer.theme.token_text import Name, token_text
 from explorer.viewmodels.records import COLORMAPS, HeatmapPicture, Span
 
 WIDTHS_MM = (30.0, 1000.0)
@@ -131,7 +131,8 @@ class FigureSpec:
         return self._texts(self.picture.col_labels, self.picture.cols)
 
     def _texts(self, tokens: tuple[str, ...], span: Span) -> tuple[str, ...]:
-        return tuple(token_text(token) for token in tokens[slice(*span)]) if self.options.labels else ()
+        shown = tokens[slice(*span)] if self.options.labels else ()
+        return tuple(token if isinstance(token, Name) else token_text(token) for token in shown)
 
 
 def _quoted(text: str) -> str:

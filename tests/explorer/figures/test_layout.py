@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from explorer.figures.files import ExportError
 from explorer.figures.layout import LEAST_LABEL_SIZE, POINTS_PER_MM, Layout, lay_out
 from explorer.figures.spec import FigureOptions, FigureSpec, Provenance
+from explorer.theme.token_text import Name
 from explorer.viewmodels.records import HeatmapPicture
 
 
@@ -108,6 +109,12 @@ def test_labels_thin_out_when_there_are_too_many_and_then_carry_their_index(make
     assert [index for index, _ in layout.cols.labels] == list(range(0, 300, 20))
     assert layout.cols.labels[1][1] == f"20 {words(300)[20]}"
     assert layout.cols.size == 7
+
+
+def test_the_name_of_a_patch_says_where_it_is_without_an_index(make_spec):
+    names = [Name(f"patch {index // 17},{index % 17}") for index in range(289)]
+    layout = placed(make_spec(names))
+    assert layout.cols.labels[1] == (20, "patch 1,3")
 
 
 def test_thinned_labels_keep_to_round_indices_in_a_part_of_the_matrix(make_spec):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -19,12 +20,23 @@ def test_the_caption_names_model_family_dtype_hash_site_layer_head_scale_pooling
 
 
 def test_a_long_text_is_quoted_in_part(make_spec, provenance):
-    from dataclasses import replace
-
     spec = replace(make_spec(), provenance=replace(provenance, text="word " * 1000, target="ein\nZiel"))
     quoted = spec.caption.rpartition("· ")[2]
     assert len(quoted) < 150
     assert quoted.endswith("…” → “ein Ziel”")
+
+
+@pytest.mark.parametrize(
+    ("given", "quoted"),
+    [
+        ({"text": "", "file": "cat.png"}, "cat.png"),
+        ({"text": "a cat", "file": "cat.png"}, "cat.png with “a cat”"),
+        ({"text": "", "file": "talk.wav", "target": "hello"}, "talk.wav → “hello”"),
+    ],
+)
+def test_a_file_that_was_given_is_named(make_spec, provenance, given, quoted):
+    spec = replace(make_spec(), provenance=replace(provenance, **given))
+    assert spec.caption.rpartition("· ")[2] == quoted
 
 
 @pytest.mark.parametrize(
