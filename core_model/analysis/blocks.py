@@ -16,16 +16,20 @@ _CELLS = 1 << 20
 """Weights held at once: 4 MiB of float32."""
 
 
-def row_blocks(head: HeadScores, cancel: CancelToken | None = None) -> Iterator[tuple[slice, torch.Tensor]]:
+def row_blocks(
+    head: HeadScores, cancel: CancelToken | None = None, *, rows: slice | None = None
+) -> Iterator[tuple[slice, torch.Tensor]]:
     """Rows and their exact weights [N, M] over the keys 0 ... M - 1, M being what the last row of the block can see.
 
-    Keys left out are masked for every row of the block. Raises Cancelled between blocks.
+    Keys left out are masked for every row of the block; `rows` are those walked, all by default. Raises Cancelled
+    between blocks.
     """
+    first, stop = (0, head.n_queries) if rows is None else (rows.start, rows.stop)
     n_rows = max(16, _CELLS // head.n_keys)
     is_causal = head.inputs.spec.mask.causal and not head.inputs.spec.mask.n_prefix
-    for start in range(0, head.n_queries, n_rows):
+    for start in range(first, stop, n_rows):
         if cancel is not None:
             cancel.check()
-        rows = slice(start, min(start + n_rows, head.n_queries))
-        n_seen = min(head.n_keys, rows.stop + head.inputs.query_start) if is_causal else head.n_keys
-        yield rows, head.weights(rows, slice(0, n_seen))
+        block = slice(start, min(start + n_rows, stop))
+        n_seen = min(head.n_keys, block.stop + head.inputs.query_start) if is_causal else head.n_keys
+        yield block, head.weights(block, slice(0, n_seen))

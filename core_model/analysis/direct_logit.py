@@ -53,13 +53,14 @@ def logit_attribution(model: Transformer, trace: Trace, position: int, output: i
 def _attributable(model: Transformer) -> Stack:
     """The output stack, if its logits are a sum over components. Raises TraceError saying why they are not."""
     stack = model.output_stack
-    if model.head is None or model.head.spec.pooling != "each" or model.head.spec.transform is not None:
+    head = None if model.head is None else model.head.spec
+    if head is None or head.pooling != "each" or head.transform is not None or head.norm is not None:
         raise TraceError("direct logit attribution needs an output head that reads the last layer directly")
-    if model.head.spec.soft_cap is not None:
+    if head.soft_cap is not None:
         raise TraceError("direct logit attribution needs logits that are not soft-capped: they are no sum of parts")
     for layer in stack.config.layers:
         residuals = (layer.attention_residual, layer.feed_forward_residual)
-        if layer.cross_attention or any(r.total or r.after or r.learned_scale for r in residuals):
+        if layer.cross_attention or any(r.total or r.after or r.learned_scale or not r.skip for r in residuals):
             raise TraceError("direct logit attribution needs a pre-norm model without cross-attention")
     return stack
 

@@ -1,11 +1,15 @@
 """What each head does, in a few numbers a head.
 
-With weights a_ij of query i for key j, n queries, and means over the queries that have the key in question:
+With weights a_ij of query i for key j, and means over the queries i that have the key in question:
 
-- entropy: mean over i of -sum_j a_ij ln a_ij, in nat; effective span: e^entropy, the number of keys a uniform row
-would need - distance: mean over i of sum_j a_ij |i - j|, in tokens - first token (sink, Xiao et al. 2023): mean a_i0;
-diagonal: mean a_ii; previous token: mean a_i,i-1 over i >= 1 - same token: mean over i of sum_j a_ij [id_j = id_i, j
-!= i]; special tokens: mean over i of sum_j a_ij [j is special]
+    entropy          -sum_j a_ij ln a_ij, in nat (Clark et al. 2019, section 3.3)
+    effective span   e^entropy: the number of keys a uniform row of this entropy would have
+    distance         sum_j a_ij |i - j|, in tokens (Vig and Belinkov 2019)
+    first token      a_i0, the sink (Xiao et al. 2023)
+    diagonal         a_ii
+    previous token   a_i,i-1, i >= 1 (Clark et al. 2019, section 3.1)
+    same token       sum_j a_ij [id_j = id_i, j != i]
+    special tokens   sum_j a_ij [j is special] (Clark et al. 2019, section 3.2)
 
 Shape letters: L layers, H heads, N rows of a block, M keys.
 """
@@ -63,8 +67,8 @@ def _one_head(
     for rows, weights_NM in row_blocks(head, cancel):
         totals += _block_sums(rows, weights_NM.cpu(), id_M, special_M)
     n = head.n_queries
-    counts = torch.tensor([n, n, n, n, max(n - 1, 1), n, n], dtype=torch.float64)
-    has_meaning = [True, is_self, True, is_self, is_self, id_M is not None, special_M is not None]
+    counts = torch.tensor([n, n, n, n, n - 1, n, n], dtype=torch.float64)
+    has_meaning = [True, is_self, True, is_self, is_self and n > 1, id_M is not None, special_M is not None]
     return torch.where(torch.tensor(has_meaning), totals / counts, float("nan")).float()
 
 

@@ -32,6 +32,10 @@ def induction_scores(
         raise TraceError("induction is measured on decoder-only models: this one is not")
     if stack.max_length is not None and 2 * period > stack.max_length:
         period = stack.max_length // 2
+    if period < 2:
+        raise TraceError(
+            f"period is {period}: what followed a token the first time needs at least 2 tokens, read twice"
+        )
     first, stop = ids or (0, stack.tokens.vocab_size)
     generator = np.random.default_rng(seed)
     query = np.arange(period, 2 * period - 1)

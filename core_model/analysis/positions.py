@@ -26,12 +26,11 @@ from core_model.results import FloatArray, PositionEncoding, read_only
 
 @torch.inference_mode()
 def position_encoding(model: Transformer, stack: str, layer: int, n_positions: int) -> PositionEncoding:
-    """What position does in one layer of a stack ("encoder" or "decoder"), for at most `n_positions` positions.
+    """What position does in one layer of a stack ("decoder"), for at most `n_positions` positions.
 
     Where a layer has absolute and relative positions, the relative ones are given. A learned table is cut to its rows.
     """
-    module = model.encoder if stack == "encoder" else model.decoder
-    assert isinstance(module, Stack)
+    module = model.stack(stack)
     relative, absolute = module.config.layers[layer].attention.position, module.config.position
     if isinstance(relative, RotaryPositions):
         return PositionEncoding(

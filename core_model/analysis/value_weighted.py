@@ -3,17 +3,22 @@
 A head adds sum_j a_ij f(x_j) to the residual stream, f(x) = (x W_V + b_V) W_O. The weight a_ij says how much of
 f(x_j) is taken, the norm of f(x_j) how much there is to take: drawn is a_ij ||f(x_j)||.
 
-Shape letters: M keys, K key heads, D head size, C model width.
+Shape letters: N queries, M keys, K key heads, D head size, C model width, Y and X pixels down and across.
 """
 
 from __future__ import annotations
 
+import torch
+
+from core_model.analysis.blocks import row_blocks
+from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
 from core_model.nn.attention import Attention
 from core_model.nn.transformer import Transformer
 from core_model.results import FloatArray, read_only
 from core_model.sites import attention_activation
 from core_model.trace.trace import Trace
+from core_model.trace.views import checked_range
 
 
 def value_site(site: str, layer: int) -> str:
@@ -22,21 +27,67 @@ def value_site(site: str, layer: int) -> str:
 
 
 def value_norms(model: Transformer, trace: Trace, site: str, layer: int, head: int) -> FloatArray:
-    """||f(x_j)|| [M] of one head: multiply the columns of its attention by it. Needs the layer's values kept."""
+    """||f(x_j)|| [M] of one head. Needs the values of the layer kept."""
+    return read_only(_norms(model, trace, site, layer, head).cpu().numpy())
+
+
+@torch.inference_mode()
+def value_weighted(
+    model: Transformer,
+    trace: Trace,
+    site: str,
+    layer: int,
+    head: int,
+    rows: tuple[int, int] | None = None,
+    cols: tuple[int, int] | None = None,
+    size: tuple[int, int] = (1024, 1024),
+    *,
+    cancel: CancelToken | None = None,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """a_ij ||f(x_j)|| [Y, X] of queries `rows` and keys `cols`, at most size[0] x size[1] pixels.
+
+    A pixel is the largest of its ceil(n / size) cells down and across, as in `Trace.view`.
+    """
+    scores, norm_M = trace.head(site, layer, head), _norms(model, trace, site, layer, head)
+    row_range = checked_range("rows", rows, scores.n_queries)
+    col_range = checked_range("cols", cols, scores.n_keys)
+    n_rows, n_cols = row_range.stop - row_range.start, col_range.stop - col_range.start
+    down, across = -(-n_rows // size[0]), -(-n_cols // size[1])
+    picture_YX = torch.zeros(-(-n_rows // down), -(-n_cols // across), device=norm_M.device)
+    for block, weights_NM in row_blocks(scores, cancel, rows=row_range):
+        n_seen = min(weights_NM.shape[1], col_range.stop) - col_range.start
+        if n_seen > 0:
+            seen = slice(col_range.start, col_range.start + n_seen)
+            moved_NM = torch.nn.functional.pad(weights_NM[:, seen] * norm_M[seen], (0, -n_seen % across))
+            best_NX = moved_NM.unflatten(1, (-1, across)).amax(2)
+            pixel_N = (torch.arange(block.start, block.stop, device=norm_M.device) - row_range.start) // down
+            picture_YX[:, : best_NX.shape[1]].scatter_reduce_(0, pixel_N[:, None].expand_as(best_NX), best_NX, "amax")
+        if progress is not None:
+            progress((block.stop - row_range.start) / n_rows)
+    return read_only(picture_YX.cpu().numpy())
+
+
+@torch.inference_mode()
+def _norms(model: Transformer, trace: Trace, site: str, layer: int, head: int) -> torch.Tensor:
+    """||f(x_j)|| [M]."""
+    trace.head(site, layer, head)  # raises where there is no such head
     attention = _attention_of(model, site, layer)
     v_KMD = trace.activation_tensor(value_site(site, layer))[0]
     spec = attention.spec
     v_MD = v_KMD[head * spec.n_key_heads // spec.n_heads].float()
     output_CD = attention.output.weight[:, head * spec.head_size : (head + 1) * spec.head_size].float()
-    return read_only((v_MD @ output_CD.detach().T).norm(dim=-1).cpu().numpy())
+    return (v_MD @ output_CD.T).norm(dim=-1)
 
 
 def _attention_of(model: Transformer, site: str, layer: int) -> Attention:
     name, kind = site.split(".")
-    stack = model.encoder if name == "encoder" else model.decoder
-    if stack is None:
-        raise TraceError(f"site is {site!r}: this model has no {name}")
-    attention = stack.layer(layer).cross_attention if kind == "cross" else stack.layer(layer).attention
-    if attention is None:
-        raise TraceError(f"site is {site!r}: layer {layer} has no cross-attention")
+    if kind == "pool":
+        pool = None if model.vectors is None else getattr(model.vectors, name).pool
+        attention = None if pool is None else pool.attention
+    else:
+        module = model.stack(name).layer(layer)
+        attention = module.cross_attention if kind == "cross" else module.attention
+    if not isinstance(attention, Attention):
+        raise TraceError(f"site is {site!r}: layer {layer} of this model has no such attention")
     return attention

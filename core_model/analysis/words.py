@@ -1,6 +1,8 @@
 """From word pieces to words: attention summed over the pieces of a key word, averaged over those of a query word.
 
-So a row of words still sums to 1 (Clark et al. 2019, section 4.1). Shape letters: N queries, M keys, W words.
+So a row of words still sums to 1 (Clark et al. 2019, section 4.1).
+
+Shape letters: N queries, M keys, R query words, W words.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from core_model.cancel import CancelToken
 from core_model.results import FloatArray, read_only
 from core_model.tokenize import Encoding
 from core_model.trace.trace import Trace
+from core_model.trace.views import checked_range
 
 
 def word_of_token(tokens: Encoding, text: str, pair: str | None = None) -> tuple[int, ...]:
@@ -51,12 +54,20 @@ def merge_words(
     query_words: Sequence[int],
     key_words: Sequence[int],
     cancel: CancelToken | None = None,
+    *,
+    words: tuple[int, int] | None = None,
 ) -> FloatArray:
-    """One head's attention between words [W, W]: summed over a key word's tokens, averaged over a query word's."""
+    """One head's attention between words [R, W]: summed over a key word's tokens, averaged over a query word's.
+
+    `query_words` and `key_words` give the word of every token, ascending from 0. `words` is the half-open range of the
+    R query words wanted, all by default: of a long text not more than can be held.
+    """
     query_N, key_M = torch.tensor(list(query_words)), torch.tensor(list(key_words))
-    merged_WW = torch.zeros(int(query_N.max()) + 1, int(key_M.max()) + 1)
-    for rows, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
-        by_key_NW = torch.zeros(weights_NM.shape[0], merged_WW.shape[1])
+    wanted = checked_range("words", words, int(query_N[-1]) + 1)
+    first, stop = torch.searchsorted(query_N, torch.tensor([wanted.start, wanted.stop])).tolist()
+    merged_RW = torch.zeros(wanted.stop - wanted.start, int(key_M[-1]) + 1)
+    for rows, weights_NM in row_blocks(trace.head(site, layer, head), cancel, rows=slice(first, stop)):
+        by_key_NW = torch.zeros(weights_NM.shape[0], merged_RW.shape[1])
         by_key_NW.index_add_(1, key_M[: weights_NM.shape[1]], weights_NM.cpu())
-        merged_WW.index_add_(0, query_N[rows], by_key_NW)
-    return read_only((merged_WW / query_N.bincount()[:, None]).numpy())
+        merged_RW.index_add_(0, query_N[rows] - wanted.start, by_key_NW)
+    return read_only((merged_RW / query_N.bincount()[wanted, None]).numpy())

@@ -209,8 +209,13 @@ class Transformer(nn.Module):
     @property
     def output_stack(self) -> Stack:
         """The stack whose hidden states are the model's output; of two towers the text's."""
-        stack = getattr(self, self.config.output_name)
-        assert isinstance(stack, Stack)
+        return self.stack(self.config.output_name)
+
+    def stack(self, name: str) -> Stack:
+        """A stack by its name. Raises TraceError naming those there are."""
+        stack = getattr(self, name) if name in self.config.stacks else None
+        if not isinstance(stack, Stack):
+            raise TraceError(f"stack is {name!r}: this model has {', '.join(self.config.stacks)}")
         return stack
 
     def token_table(self, stack: Stack) -> torch.Tensor:

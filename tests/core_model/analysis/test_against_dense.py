@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,13 +15,14 @@ from core_model.analysis.head_statistics import head_statistics
 from core_model.analysis.links import token_totals, top_links
 from core_model.analysis.logit_lens import LENS_SITES, layer_logits, logit_lens
 from core_model.analysis.rollout import rollout
-from core_model.analysis.value_weighted import value_norms
+from core_model.analysis.value_weighted import value_norms, value_site, value_weighted
 from core_model.analysis.words import merge_words
 from core_model.cancel import CancelToken
-from core_model.config import NormSpec
+from core_model.config import HeadSpec, ModelConfig, NormSpec, multi_head
 from core_model.errors import Cancelled, TraceError
 from core_model.trace.inputs import Inputs
 from core_model.trace.trace import Trace, run_trace
+from tests.core_model import models
 
 from .models import N_HEADS, N_LAYERS, VOCAB_SIZE, decoder_only, encoder_only
 
@@ -113,6 +117,38 @@ def test_value_norms_are_of_the_value_as_it_reaches_the_residual_stream() -> Non
     np.testing.assert_allclose(value_norms(model, trace, "decoder.self", 1, 2), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("site", ["encoder.self", "decoder.self", "decoder.cross"])
+@pytest.mark.parametrize(
+    ("rows", "cols", "size"),
+    [(None, None, (100, 100)), (None, None, (4, 3)), ((3, 11), (0, 5), (3, 9)), ((12, 13), (9, 13), (1, 1))],
+    ids=str,
+)
+def test_value_weighted_attention_is_each_weight_times_the_norm_of_its_value(site, rows, cols, size) -> None:
+    model = models.make(models.encoder_decoder())
+    inputs = Inputs(ids=IDS[:13], decoder_ids=IDS[20:33])
+    trace = run_trace(model, inputs, keep=[value_site(site, 1)])
+    moved = trace.attention(site, 1, 2) * value_norms(model, trace, site, 1, 2)
+    part = moved[slice(*(rows or (0, 13))), slice(*(cols or (0, 13)))]
+    down, across = (-(-n // pixels) for n, pixels in zip(part.shape, size, strict=True))
+    expected = np.array(
+        [
+            [part[y : y + down, x : x + across].max() for x in range(0, part.shape[1], across)]
+            for y in range(0, part.shape[0], down)
+        ]
+    )
+    got = value_weighted(model, trace, site, 1, 2, rows, cols, size)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_head_of_values_that_is_not_there_is_named() -> None:
+    model = decoder_only()
+    trace = run_trace(model, Inputs(ids=IDS))
+    with pytest.raises(TraceError, match=r"site is 'text.self': this model has decoder.self"):
+        value_norms(model, trace, "text.self", 0, 0)
+    with pytest.raises(TraceError, match=r"decoder.1.value was not kept"):
+        value_norms(model, trace, "decoder.self", 1, 0)
+
+
 def test_words_sum_over_keys_and_average_over_queries(traced: tuple[Trace, str]) -> None:
     trace, site = traced
     words = np.sort(np.random.default_rng(0).integers(0, 20, N))
@@ -155,6 +191,62 @@ def test_the_terms_of_a_logit_sum_to_it(norm: NormSpec, tied: bool) -> None:
     total = got.heads.sum() + got.feed_forward.sum() + got.embedding + got.biases
     assert total == pytest.approx(got.logit, rel=1e-4, abs=1e-3)
     assert got.heads.shape == (N_LAYERS, N_HEADS)
+
+
+def test_some_words_are_rows_of_the_matrix_of_all(traced: tuple[Trace, str]) -> None:
+    trace, site = traced
+    words = [token // 3 for token in range(N)]
+    whole = merge_words(trace, site, 1, 0, words, words)
+    np.testing.assert_allclose(merge_words(trace, site, 1, 0, words, words, words=(4, 9)), whole[4:9], rtol=1e-6)
+    with pytest.raises(TraceError, match=r"words is \(4, 20\).*stop <= 19"):
+        merge_words(trace, site, 1, 0, words, words, words=(4, 20))
+
+
+def test_one_token_has_no_previous_one() -> None:
+    statistics = head_statistics(run_trace(decoder_only(), Inputs(ids=[3])), "decoder.self")
+    assert np.isnan(statistics.previous_token).all()
+    assert (statistics.diagonal == 1).all()
+    assert (statistics.entropy == 0).all()
+
+
+def test_the_logit_lens_of_a_head_that_pools_is_one_row_a_layer() -> None:
+    head = HeadSpec(n_outputs=4, task="sequence_classes", pooling="mean")
+    model = models.make(ModelConfig(encoder=models.stack(*[models.layer(multi_head(16, 4))] * 2), head=head))
+    trace = run_trace(model, Inputs(ids=IDS), keep=LENS_SITES)
+    assert trace.logits is not None
+    lens = logit_lens(model, trace, n=9)
+    assert lens.ids.shape == (2, 1, 4)
+    np.testing.assert_array_equal(lens.ids[-1, 0], trace.logits.argsort()[::-1])
+    np.testing.assert_allclose(lens.probabilities.sum(-1), 1, rtol=1e-5)
+
+
+def test_the_logit_lens_refuses_a_head_that_scores_positions() -> None:
+    head = HeadSpec(n_outputs=2, task="answer_span")
+    model = models.make(ModelConfig(encoder=models.stack(models.layer(multi_head(16, 4))), head=head))
+    trace = run_trace(model, Inputs(ids=IDS), keep=LENS_SITES)
+    with pytest.raises(TraceError, match="scores positions"):
+        logit_lens(model, trace)
+
+
+@pytest.mark.parametrize("change", [{"skip": False}, {"learned_scale": True}, {"after": NormSpec()}], ids=str)
+def test_attribution_is_refused_where_the_stream_is_no_sum(change: dict[str, Any]) -> None:
+    config = models.decoder_only()
+    assert config.decoder is not None
+    layer = config.decoder.layers[0]
+    layer = dataclasses.replace(layer, feed_forward_residual=dataclasses.replace(layer.feed_forward_residual, **change))
+    model = models.make(dataclasses.replace(config, decoder=models.stack(layer)))
+    trace = run_trace(model, Inputs(ids=IDS), keep=ATTRIBUTION_SITES)
+    with pytest.raises(TraceError, match="pre-norm"):
+        logit_attribution(model, trace, position=0, output=0)
+
+
+def test_attribution_is_refused_where_the_head_has_a_norm_of_its_own() -> None:
+    config = models.decoder_only()
+    assert config.head is not None
+    model = models.make(dataclasses.replace(config, head=dataclasses.replace(config.head, norm=NormSpec())))
+    trace = run_trace(model, Inputs(ids=IDS), keep=ATTRIBUTION_SITES)
+    with pytest.raises(TraceError, match="reads the last layer directly"):
+        logit_attribution(model, trace, position=0, output=0)
 
 
 def test_attribution_is_refused_where_a_logit_is_no_sum() -> None:

@@ -31,6 +31,11 @@ def test_a_period_longer_than_the_model_can_read_twice_is_shortened() -> None:
     assert np.isfinite(scores).all()
 
 
+def test_one_token_read_twice_is_refused() -> None:
+    with pytest.raises(TraceError, match="period is 1: what followed a token"):
+        induction_scores(decoder_only(), period=1)
+
+
 def test_a_model_that_is_no_language_model_says_so() -> None:
     with pytest.raises(TraceError, match="decoder-only"):
         induction_scores(encoder_only())

@@ -29,6 +29,7 @@ from core_model.config import (
     TokenEmbedding,
     multi_head,
 )
+from core_model.errors import TraceError
 from core_model.nn.transformer import Transformer
 
 D_MODEL, N_HEADS = 8, 2
@@ -138,3 +139,8 @@ def test_disentangled_positions_have_a_normed_vector_for_each_distance():
     assert found.distances.tolist() == [-3, -2, -1, 0, 1, 2, 3]
     rows = torch.nn.functional.layer_norm(model.decoder.distance.weight, (D_MODEL,)).detach().numpy()
     np.testing.assert_allclose(found.table, rows[[3, 3, 3, 2, 1, 0, 0]], atol=1e-6)
+
+
+def test_a_stack_that_is_not_there_is_named_with_those_there_are() -> None:
+    with pytest.raises(TraceError, match=r"stack is 'vision': this model has decoder"):
+        position_encoding(model_with(), "vision", 0, 5)
