@@ -113,10 +113,12 @@ def written_back(model: PreTrainedModel, theirs: Path, ours: Path, *, unwritten:
 
 
 def edit_config(folder: Path, **changes: Any) -> Path:
-    """The folder with other values in its config.json; ... removes a key."""
+    """The folder with other values in its config.json; ... removes a key that is there."""
     path = folder / "config.json"
-    document = {**json.loads(path.read_text()), **changes}
-    path.write_text(json.dumps({key: value for key, value in document.items() if value is not ...}))
+    document = json.loads(path.read_text())
+    assert all(key in document for key, value in changes.items() if value is ...)
+    kept = {key: value for key, value in {**document, **changes}.items() if value is not ...}
+    path.write_text(json.dumps(kept))
     return folder
 
 

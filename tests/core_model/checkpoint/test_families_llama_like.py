@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from core_model.errors import CoreError
 from tests.core_model.checkpoint.references import (
     assert_agrees,
     assert_close,
+    edit_config,
     logits_of,
     reference,
     saved,
@@ -201,26 +201,12 @@ def test_attention_and_logits_agree_with_the_reference_both_ways(case: str, tmp_
     assert_close(logits_of(reference(again)), logits_of(output))
 
 
-def edited(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    """The folder with its config.json changed."""
-    document = json.loads((folder / "config.json").read_text())
-    change(document)
-    (folder / "config.json").write_text(json.dumps(document))
-    return folder
+def without(*keys: str, **others: Any) -> dict[str, Any]:
+    """Changes to a config.json: keys to take out, and others to put in."""
+    return {**dict.fromkeys(keys, ...), **others}
 
 
-def without(*keys: str, **others: Any) -> Callable[[dict[str, Any]], None]:
-    """Takes keys out of a config.json and puts others in."""
-
-    def change(document: dict[str, Any]) -> None:
-        for key in keys:
-            del document[key]
-        document.update(others)
-
-    return change
-
-
-OLDER: dict[str, tuple[str, dict[str, Any], Callable[[dict[str, Any]], None]]] = {
+OLDER: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "a window without layer_types": (
         "qwen2",
         {**SIZES, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2},
@@ -303,7 +289,7 @@ OLDER: dict[str, tuple[str, dict[str, Any], Callable[[dict[str, Any]], None]]] =
 def test_the_older_config_dialect_means_the_same(case: str, tmp_path: Path) -> None:
     model_type, settings, change = OLDER[case]
     model = made(model_type, settings)
-    assert_agrees(edited(saved(model, tmp_path), change), reference(model), "decoder")
+    assert_agrees(edit_config(saved(model, tmp_path), **change), reference(model), "decoder")
 
 
 @pytest.mark.parametrize("model_type", ["mixtral", "qwen2_moe", "qwen3_moe"])
@@ -372,14 +358,12 @@ def test_other_heads_agree_with_the_reference_both_ways(model_type: str, class_n
 )
 def test_what_a_family_cannot_say_is_refused_by_the_key(case: str, key: str, value: Any, tmp_path: Path) -> None:
     model_type, settings = CASES[case]
-
-    def change(document: dict[str, Any]) -> None:
-        rope = document["rope_parameters"]
-        (rope if key in rope else document)[key] = value
-        if key == "num_attention_heads":
-            document["hidden_size"] = 12 * value if case != "qwen2" else 36
-
-    folder = edited(saved(made(model_type, settings), tmp_path), change)
+    folder = saved(made(model_type, settings), tmp_path)
+    rope = json.loads((folder / "config.json").read_text())["rope_parameters"]
+    change: dict[str, Any] = {"rope_parameters": {**rope, key: value}} if key in rope else {key: value}
+    if key == "num_attention_heads":
+        change["hidden_size"] = 12 * value if case != "qwen2" else 36
+    edit_config(folder, **change)
     with open_checkpoint(folder) as checkpoint:
         assert checkpoint.info.refusal is not None and key in checkpoint.info.refusal, checkpoint.info.refusal
         assert len(checkpoint.tensors) > 0
@@ -394,7 +378,7 @@ def test_quantised_experts_are_named_as_such(tmp_path: Path) -> None:
     del tensors[name]
     blocks = {f"{name}_blocks": torch.zeros(5, 36, 2, 8, dtype=torch.uint8), f"{name}_scales": torch.zeros(5, 36, 2)}
     save_file({**tensors, **blocks}, folder / "model.safetensors")
-    edited(folder, without(quantization_config={"quant_method": "mxfp4"}))
+    edit_config(folder, quantization_config={"quant_method": "mxfp4"})
     with open_checkpoint(folder) as checkpoint:
         assert f"{name}_blocks" in checkpoint.tensors
         with pytest.raises(CoreError, match=r"quantised by mxfp4 .*down_proj_"):

@@ -185,7 +185,7 @@ def test_token_classes_of_t5_read_its_encoder(tmp_path: Path) -> None:
 def test_a_head_of_its_own_is_used_and_not_scaled(family: str, tmp_path: Path) -> None:
     """As Flan-T5 is stored: tie_word_embeddings false and lm_head.weight beside the table."""
     model: Any = tiny(family)
-    folder = edit_config(saved(model, tmp_path / "theirs"), tie_word_embeddings=False, scale_decoder_outputs=...)
+    folder = edit_config(saved(model, tmp_path / "theirs"), tie_word_embeddings=False, scale_decoder_outputs=None)
     head = torch.randn(23, 30, generator=torch.Generator().manual_seed(2))
     edit_tensors(folder, {"lm_head.weight": head})
     model.lm_head.weight = torch.nn.Parameter(head)
