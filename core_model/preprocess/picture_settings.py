@@ -23,6 +23,10 @@ FILTERS: tuple[Filter, ...] = get_args(Filter)
 
 MAX_SIDE = 4096
 """Pixels of a side, several times as many as published models read."""
+_LARGEST = 1e6
+"""Of what pixels are multiplied by, or have taken off."""
+_SMALLEST = 1e-6
+"""Of what they are multiplied or divided by."""
 _TIMM_FILE = "pretrained_cfg of config.json"
 _STEPS = {"do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb", "do_reduce_labels"}
 """Steps that are done; the last is one of segmentation maps, not of pictures."""
@@ -111,6 +115,8 @@ def stated_settings(document: Mapping[str, Any], family: str, n_channels: int, f
         raise InputError(f"resample is {keys.resample} in {file}: expected one of Pillow's filters, 0 to 5")
     if keys.do_rescale and not keys.rescale_factor:
         raise InputError(f"rescale_factor is 0 in {file}: every pixel would be the same")
+    if keys.do_rescale:
+        _require_moderate("rescale_factor", [keys.rescale_factor], _SMALLEST, file)
     return PictureSettings(
         resize=_resize(keys, file) if keys.do_resize else None,
         filter=FILTERS[keys.resample],
@@ -197,7 +203,14 @@ def _each(key: str, values: float | list[float], n_channels: int, place: str) ->
         raise InputError(f"{key} has {len(each)} values in {place}: the model reads {n_channels} channels")
     if key.endswith("std") and not all(each):
         raise InputError(f"{key} is {each} in {place}: nothing can be divided by 0")
+    _require_moderate(key, each, _SMALLEST if key.endswith("std") else 0.0, place)
     return tuple(each)
+
+
+def _require_moderate(key: str, values: list[float], least: float, place: str) -> None:
+    """Refuse what makes pixels that no float32 can hold, or nothing but zeros, of any picture."""
+    if not all(least <= abs(value) <= _LARGEST for value in values):
+        raise InputError(f"{key} is {shown(values)} in {place}: expected sizes of {least:g} to {_LARGEST:g}")
 
 
 def _listed(values: tuple[float, ...]) -> str:

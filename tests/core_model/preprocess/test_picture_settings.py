@@ -81,6 +81,9 @@ def test_the_settings_are_said_in_words() -> None:
         ({"image_std": [0.5, 0, 0.5]}, r"image_std is \[0.5, 0.0, 0.5\] in .*: nothing can be divided by 0"),
         ({"image_mean": [0.5, float("inf"), 0.5]}, "image_mean is .* in .*: finite numbers were expected"),
         ({"rescale_factor": 0}, "rescale_factor is 0 in .*: every pixel would be the same"),
+        ({"rescale_factor": 1e36}, r"rescale_factor is \[1e\+36\] in .*: expected sizes of 1e-06 to 1e\+06"),
+        ({"image_mean": 3e38}, r"image_mean is \[3e\+38, 3e\+38, 3e\+38\] in .*: expected sizes of 0 to 1e\+06"),
+        ({"image_std": 1e-40}, r"image_std is \[1e-40, .*: expected sizes of 1e-06 to 1e\+06"),
     ],
 )
 def test_a_wrong_key_is_named_with_its_value_and_its_file(document: dict[str, Any], message: str) -> None:
