@@ -34,8 +34,6 @@ class _Dialect:
     """Whether a token's offsets leave out its leading space."""
     mask: str = ""
     """The mask token of the original release."""
-    control: tuple[str, ...] = ("<|endoftext|>",)
-    """Its other control tokens."""
 
 
 def load_vocab_and_merges(folder: Path, settings: Settings, rows: int | None) -> LibraryTokenizer:
@@ -54,10 +52,9 @@ def load_vocab_and_merges(folder: Path, settings: Settings, rows: int | None) ->
     with library_door("vocab.json and merges.txt"):
         library = dialect.build(vocabulary, merges, settings)
         mask = settings.name("mask", dialect.mask)
-        # Read as themselves when typed: all control tokens, and what the files list.
-        control = {*around.tokens(), *dialect.control, *settings.names.values(), mask}
-        typed = {token: known[token] for token in (*control, *settings.declared) if token in known}
-        special = settings.special | control
+        # Read as themselves when typed: the tokens around a text, the mask, and those the files list.
+        typed = {token: known[token] for token in (*around.tokens(), mask, *settings.declared) if token in known}
+        special = settings.special | {*around.tokens(), mask}
         add_tokens(library, typed, special=special, lstrip=settings.lstrip, source=path)
         _surround(library, dialect, around, known, prefix_space=bool(settings.config.add_prefix_space))
     kind = f"vocab.json + merges.txt ({dialect.name})"
@@ -167,14 +164,12 @@ _ROBERTA = _Dialect(
     around=lambda settings: template.roberta(settings.name("cls", "<s>"), settings.name("sep", "</s>")),
     trim_spaces=True,
     mask="<mask>",
-    control=("<s>", "</s>", "<unk>", "<pad>"),
 )
 _DEBERTA = _Dialect(
     name="byte-level BPE, DeBERTa",
     build=_gpt2_model,
     around=lambda settings: template.bert(settings.name("cls", "[CLS]"), settings.name("sep", "[SEP]")),
     mask="[MASK]",
-    control=("[CLS]", "[SEP]", "[UNK]", "[PAD]"),
 )
 _CLIP = _Dialect(
     name="byte-level BPE, CLIP",
@@ -186,18 +181,16 @@ _CLIP = _Dialect(
         ),
     ),
     spelling=Spelling(byte_level=True, word_end="</w>"),
-    control=("<|startoftext|>", "<|endoftext|>"),
 )
 _GPT1 = _Dialect(
     name="BPE, GPT-1",
     build=_gpt1_model,
     around=lambda _: template.PLAIN,
     spelling=Spelling(word_end="</w>"),
-    control=("<unk>",),
 )
 _QWEN2 = _Dialect(name="byte-level BPE, Qwen2", build=_qwen2_model, around=_decoder_only)
 _NEOX = _Dialect(name="byte-level BPE, GPT-NeoX", build=_neox_model, around=_decoder_only)
-_OPT = _Dialect(name="byte-level BPE, OPT", build=_gpt2_model, around=_opt, control=("<s>", "</s>", "<unk>", "<pad>"))
+_OPT = _Dialect(name="byte-level BPE, OPT", build=_gpt2_model, around=_opt)
 
 _DIALECTS = {
     **dict.fromkeys(

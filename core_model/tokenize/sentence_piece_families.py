@@ -27,7 +27,6 @@ from core_model.tokenize.template import Template
 from core_model.wording import shown
 
 Numbering = Callable[[Sequence[str], Settings], PieceIds]
-_CONTROL = ("<s>", "</s>", "<pad>", "<unk>", "[CLS]", "[SEP]", "[PAD]", "[UNK]")
 _DEFAULTS = {"bos": "<s>", "eos": "</s>", "cls": "[CLS]", "sep": "[SEP]"}
 
 
@@ -71,11 +70,11 @@ def load_sentence_piece(path: Path, settings: Settings, rows: int | None) -> Sen
 
 
 def _typed(ids: PieceIds, settings: Settings) -> frozenset[str]:
-    """Listed tokens, control tokens, and those a family has beside its pieces (sentinels, language codes)."""
+    """Listed tokens, and those a family has beside its pieces (sentinels, language codes, the mask)."""
     in_pieces = set(ids.id_of_piece)
-    beside = {token for id, token in ids.token_of.items() if id not in in_pieces}
-    control = {*settings.names.values(), *_CONTROL} & ids.id_of.keys()
-    return settings.declared | beside | control
+    roles = {settings.names.get(role) for role in ("bos", "eos", "unk", "pad", "cls", "sep")} | set(_DEFAULTS.values())
+    beside = {token for id, token in ids.token_of.items() if id not in in_pieces} - roles
+    return settings.declared | beside
 
 
 def _with_added(ids: PieceIds, settings: Settings) -> PieceIds:

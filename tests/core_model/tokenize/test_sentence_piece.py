@@ -214,12 +214,9 @@ def test_xglm_begins_with_the_end_token_and_numbers_its_pieces_as_fairseq_does(
     assert [tokenizer.token_text(id) for id in range(4)] == ["<s>", "<pad>", "</s>", "<unk>"]
 
 
-def test_control_tokens_are_read_as_themselves_when_typed(llama_model: bytes, write: Write, load: Load):
-    """As transformers reads them; sentencepiece itself knows none of its own."""
+def test_control_tokens_of_the_model_cannot_be_typed(llama_model: bytes, write: Write, load: Load):
     tokenizer = load(write(tokenizer__model=llama_model), model_type="llama")
-    encoding = tokenizer.encode("the </s>")
-    assert inner(encoding) == [*pieces(llama_model, "the "), 2]
-    assert (encoding.special[-1], encoding.offsets[-1]) == (False, (4, 8))
+    assert inner(tokenizer.encode("</s>")) == pieces(llama_model, "</s>")
 
 
 def test_listed_tokens_can_be_typed(llama_model: bytes, write: Write, load: Load):
