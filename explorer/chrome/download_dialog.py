@@ -42,7 +42,7 @@ class DownloadDialog(QDialog):
         )
         text = self.tr(
             "Safetensors, config and tokenizer files are fetched into {folder}; nothing else, and no code. "
-            "For a private model, log in once with `hf auth login`."
+            "What was stopped before goes on where it ended. For a private model, log in once with `hf auth login`."
         )
         words = QLabel(text.format(folder=cache_folder()), self, wordWrap=True)
         words.setForegroundRole(QPalette.ColorRole.PlaceholderText)
