@@ -99,6 +99,10 @@ class OpenedModel:
         """Whether there is something for its first stack, or for one of its towers."""
         return any(kind in self.reads and getattr(inputs, kind) for kind in ("text", "picture", "sound"))
 
+    def first_site(self, tokens: Tokens) -> str:
+        """The first attention site that was given something to read."""
+        return next(site.site for site in self.info.sites if tokens.has(site.site))
+
     def site(self, key: str) -> SiteInfo | None:
         """The attention site of that name; None where the model has no such site."""
         return next((site for site in self.info.sites if site.site == key), None)

@@ -224,8 +224,7 @@ def _where_read(state: AppState) -> AppState:
     tokens, chosen, model = state.current_tokens, state.selection.site, state.current_model
     if tokens is None or model is None or chosen is None or tokens.has(chosen):
         return state
-    site = next((site.site for site in model.info.sites if tokens.has(site.site)), chosen)
-    return pick_site(site)(state)
+    return pick_site(model.first_site(tokens))(state)
 
 
 def _settled(state: AppState) -> AppState:

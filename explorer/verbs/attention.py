@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path(parser)
     add_input(parser.add_argument_group("what the model reads"))
     place = parser.add_argument_group("which attention")
-    place.add_argument("--site", help="encoder.self, decoder.self or decoder.cross; default: the model's first")
+    place.add_argument(
+        "--site", help="encoder.self, decoder.self or decoder.cross; default: the first that reads what is given"
+    )
     place.add_argument("--layer", type=int, required=True, metavar="L", help="counted from 0")
     place.add_argument("--head", type=int, required=True, metavar="H", help="counted from 0")
     place.add_argument("--rows", type=_span, metavar="A:B", help="queries from A up to, not with, B; default: all")
@@ -86,8 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         engine = Engine()
         try:
             opened = engine.answer(OpenQuery(source=trace.source), CancelToken(), line.update)
-            source = _provenance(opened, arguments, inputs)
-            require_readable(opened, inputs)
+            source = _provenance(engine, opened, arguments, inputs)
             if format in DATA_FORMATS:
                 query = TableQuery(
                     trace=trace, provenance=source, rows=arguments.rows, cols=arguments.cols, path=arguments.out
@@ -101,12 +102,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _provenance(opened: OpenedModel, arguments: argparse.Namespace, inputs: ModelInput) -> Provenance:
-    """Where the numbers will come from; TraceError where the model offers no attention."""
+def _provenance(engine: Engine, opened: OpenedModel, arguments: argparse.Namespace, inputs: ModelInput) -> Provenance:
+    """Where the numbers will come from; TraceError where the model offers no attention, InputError where it reads
+    something else."""
     info = opened.info
     if not info.sites:
         raise TraceError(info.refusal or f"{info.name} has no attention that can be computed")
-    site = arguments.site or info.sites[0].site
+    require_readable(opened, inputs)
+    site = arguments.site or opened.first_site(engine.tokens(opened.source, inputs))
     return Provenance.of(info, inputs, site=site, layer=arguments.layer, head=arguments.head)
 
 
