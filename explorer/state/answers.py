@@ -40,7 +40,10 @@ class MatrixAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class InspectorAnswer:
-    """One head as its config describes it, and one cell of it, with its two tokens, when a cell was asked for."""
+    """One head as its config describes it, and one cell of it, with its two tokens, when a cell was asked for.
+
+    `similarity` is how alike text and picture are, where the model compares them and was given both.
+    """
 
     layer: int
     head: int
@@ -48,6 +51,7 @@ class InspectorAnswer:
     cell: CellFacts | None = None
     query_text: str = ""
     key_text: str = ""
+    similarity: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -18,6 +18,10 @@ from explorer.viewmodels.facts import FactRow, FactSection, FactSheet
 _NOTHING = "\u2013"
 _SCORE = "Before the normaliser, scale included."
 _ENTROPY = "How evenly the query shares its attention; 0: one key gets all."
+_SIMILARITY = (
+    "The cosine of their two vectors, times and plus what the model has learned: how much better this text fits the "
+    "picture than another is the difference of the two numbers."
+)
 _NO_CELL = FactSection(
     title="Cell (point at one)",
     rows=tuple(
@@ -37,7 +41,8 @@ _NO_CELL = FactSection(
 def inspector_sheet(answer: InspectorAnswer, state: AppState) -> FactSheet:
     """Facts of the cell, then of its head. Without a cell its rows stay, empty, so that nothing moves."""
     cell = _cell(answer.cell, answer.query_text, answer.key_text) if answer.cell else _NO_CELL
-    return FactSheet(sections=(cell, _head(answer.attention, answer.layer, answer.head)))
+    similarity = () if answer.similarity is None else (_similarity(answer.similarity),)
+    return FactSheet(sections=(cell, _head(answer.attention, answer.layer, answer.head), *similarity))
 
 
 def _cell(cell: CellFacts, query_text: str, key_text: str) -> FactSection:
@@ -74,6 +79,11 @@ def _head(attention: AttentionSpec, layer: int, head: int) -> FactSection:
     if attention.query_key_norm is not None:
         rows.append(FactRow(name="query, key norm", value=attention.query_key_norm.norm.kind))
     return FactSection(title=f"Layer {layer} head {head}", rows=tuple(rows))
+
+
+def _similarity(value: float) -> FactSection:
+    row = FactRow(name="similarity", value=f"{value:.3f}", tooltip=_SIMILARITY)
+    return FactSection(title="Text and picture", rows=(row,))
 
 
 def _positions(attention: AttentionSpec) -> str:

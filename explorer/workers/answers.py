@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from core_model.cancel import CancelToken, Progress
@@ -115,13 +116,18 @@ def _inspector(engine: Engine, query: InspectorQuery, cancel: CancelToken, progr
     config = engine.checkpoint(query.trace.source).config
     assert config is not None, "a model that was run has a config"
     attention = config.attention_layers()[query.site][query.layer]
-    if query.cell is None:
-        return InspectorAnswer(layer=query.layer, head=query.head, attention=attention)
-    queries, keys = _axes(engine, query.trace, query.site)
-    return InspectorAnswer(
+    is_compared = config.vectors is not None and config.vectors.compared
+    head = InspectorAnswer(
         layer=query.layer,
         head=query.head,
         attention=attention,
+        similarity=float(trace.logits[0]) if is_compared and trace.logits is not None else None,
+    )
+    if query.cell is None:
+        return head
+    queries, keys = _axes(engine, query.trace, query.site)
+    return replace(
+        head,
         cell=trace.cell(query.site, query.layer, query.head, query.cell.query, query.cell.key),
         query_text=token_names(queries)[query.cell.query],
         key_text=token_names(keys)[query.cell.key],

@@ -19,6 +19,8 @@ from core_model.config import (
     SpecialTokens,
     StackConfig,
     TokenEmbedding,
+    VectorSpec,
+    VectorsSpec,
     multi_head,
 )
 
@@ -57,6 +59,15 @@ def save_picture_encoder(folder: Path) -> Path:
     stack = _stack(multi_head(_WIDTH, N_HEADS))
     embedding = PatchEmbedding(image_size=(8, 8), patch_size=(4, 4))
     return _save(folder, ModelConfig(encoder=replace(stack, embedding=embedding, position=None)), with_tokenizer=False)
+
+
+def save_towers(folder: Path) -> Path:
+    """A tower of text and one of 8 x 8 pixels, whose vectors are compared."""
+    text, vision = _stack(multi_head(_WIDTH, N_HEADS)), _stack(multi_head(_WIDTH, N_HEADS))
+    patches = PatchEmbedding(image_size=(8, 8), patch_size=(4, 4))
+    vectors = VectorsSpec(text=VectorSpec(pooling="last"), vision=VectorSpec(pooling="first"), compared=True, bias=True)
+    vision = replace(vision, embedding=patches, position=None)
+    return _save(folder, ModelConfig(text=text, vision=vision, vectors=vectors))
 
 
 _VOCABULARY = len(_ALPHABET) + 3

@@ -56,6 +56,12 @@ def test_the_head_is_described_without_a_cell() -> None:
     assert shown["weight"].value == "\u2013"
 
 
+def test_the_similarity_of_text_and_picture_is_said_where_there_is_one() -> None:
+    answer = InspectorAnswer(layer=0, head=0, attention=CAUSAL, similarity=21.87654)
+    assert rows(inspector_sheet(answer, traced_state()))["similarity"].value == "21.877"
+    assert "similarity" not in inspector(None)
+
+
 def test_the_rows_of_the_inspector_keep_their_places() -> None:
     shapes = {
         tuple(len(section.rows) for section in inspector_sheet(one, traced_state()).sections)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 from PIL import Image
 
 from core_model.cancel import CancelToken
+from core_model.checkpoint import open_checkpoint
 from core_model.errors import InputError
+from core_model.trace import run_trace
 from explorer.state.app_state import ModelInput, Source
 from explorer.state.given_file import GivenFile
-from explorer.state.queries import MatrixQuery, PictureQuery, Query, R, TokensQuery, TraceQuery
+from explorer.state.queries import InspectorQuery, MatrixQuery, PictureQuery, Query, R, TokensQuery, TraceQuery
 from explorer.workers.engine import Engine
-from tests.explorer.models import save_picture_encoder
+from tests.explorer.models import save_picture_encoder, save_towers
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,26 @@ def test_a_picture_is_read_as_patches_and_seen_as_it_is(engine: Engine, source: 
     whole = ask(engine, MatrixQuery(trace=trace, site="encoder.self", layer=1, head=2, size=(64, 64))).view.values
     np.testing.assert_allclose(answer.attention.weights, whole[3, 1:].reshape(2, 2), rtol=1e-6)
     assert answer.attention.place == (1, 0) and not answer.seen.flags.writeable
+
+
+def test_text_and_picture_given_to_two_towers_are_compared(engine: Engine, flag: ModelInput, tmp_path: Path) -> None:
+    """The cosine of both vectors, times e^scale, plus bias (Zhai et al. 2023, algorithm 1)."""
+    folder, both = save_towers(tmp_path / "towers"), replace(flag, text="a cat")
+    with open_checkpoint(folder) as checkpoint:
+        assert flag.picture is not None
+        trace = run_trace(checkpoint.load_model(), checkpoint.encode("a cat", picture=flag.picture.path))
+        scale, bias = (checkpoint.read_weight(f"vectors.{name}")[0] for name in ("scale", "bias"))
+    text, picture = trace.vectors["text"], trace.vectors["vision"]
+    cosine = text @ picture / np.linalg.norm(text) / np.linalg.norm(picture)
+    asked = [
+        InspectorQuery(
+            trace=TraceQuery(source=Source(path=folder), inputs=given), site=site, layer=0, head=0, cell=None
+        )
+        for given, site in ((both, "text.self"), (flag, "vision.self"))
+    ]
+    compared, alone = (ask(engine, query) for query in asked)
+    assert compared.similarity == pytest.approx(np.exp(scale) * cosine + bias, abs=1e-5)
+    assert alone.similarity is None
 
 
 def test_a_picture_that_changed_after_it_was_given_is_not_read(
