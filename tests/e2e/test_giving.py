@@ -159,6 +159,22 @@ def test_a_sound_and_a_target_show_which_frames_each_token_attends_to(
     assert not has_picture_panel(explorer)
 
 
+def test_two_towers_read_a_text_and_a_picture_each_at_its_own_site(
+    launch: Launch, qtbot: QtBot, foreign: Path, picture: Path
+) -> None:
+    explorer = launch(foreign / "clip", "5 17 29")
+    assert matrix(explorer).row_labels == ("5", "17", "29")
+    explorer.store.apply(pick_site("vision.self"))
+    wait_until_idle(qtbot, explorer)
+    assert explorer.window.host("matrix").picture is None and explorer.controller.problem is None
+    drop(qtbot, explorer, picture)
+    assert matrix(explorer).shape == (10, 10) and explorer.store.state.selection.site == "vision.self"
+    explorer.store.apply(pick_site("text.self"))
+    wait_until_idle(qtbot, explorer)
+    assert matrix(explorer).row_labels == ("5", "17", "29")
+    assert explorer.window.host("picture").picture is None
+
+
 def test_the_key_for_the_text_goes_to_the_picture_where_no_text_is_read(
     launch: Launch, qtbot: QtBot, foreign: Path
 ) -> None:

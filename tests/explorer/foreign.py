@@ -60,9 +60,20 @@ def whisper() -> transformers.WhisperModel:
     return model
 
 
+def clip() -> transformers.CLIPModel:
+    """A tower of token ids and one of pictures as large as the ViT's."""
+    sizes = {"hidden_size": 12, "num_hidden_layers": N_LAYERS, "num_attention_heads": N_HEADS, "intermediate_size": 16}
+    words = {**sizes, "vocab_size": 30, "max_position_embeddings": 16, "bos_token_id": 1, "eos_token_id": 29}
+    pixels = {**sizes, "image_size": SIDE, "patch_size": PATCH}
+    model = seeded(transformers.CLIPModel(transformers.CLIPConfig(text_config=words, vision_config=pixels)))
+    assert isinstance(model, transformers.CLIPModel)
+    return model
+
+
 def save_models(folder: Path) -> Path:
-    """The folder with both, in "vit" and "whisper"."""
+    """The folder with all three, in "vit", "clip" and "whisper"."""
     saved(vit(), folder / "vit")
+    saved(clip(), folder / "clip")
     saved(whisper(), folder / "whisper")
     return folder
 

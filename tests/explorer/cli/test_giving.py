@@ -23,9 +23,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def table(path: Path) -> tuple[list[str], list[str], np.ndarray]:
-    """Names of the rows, names of the columns, and the weights of a CSV."""
+    """Names of the rows, names of the columns, and the weights of a CSV; NaN where masked."""
     rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
-    return [row[0] for row in rows[1:]], rows[0][1:], np.array([[float(cell) for cell in row[1:]] for row in rows[1:]])
+    return (
+        [row[0] for row in rows[1:]],
+        rows[0][1:],
+        np.array([[float(cell or "nan") for cell in row[1:]] for row in rows[1:]]),
+    )
 
 
 def test_the_attention_over_a_picture_is_that_of_transformers(cli: Cli, models: Path, tmp_path: Path) -> None:
@@ -59,6 +63,21 @@ def test_the_attention_over_a_sound_is_that_of_transformers(cli: Cli, models: Pa
     queries, keys, weights = table(out)
     assert (queries, keys[:2], keys[-1]) == (["0:3", "1:5", "2:17"], ["0:0.00 s", "1:0.02 s"], "19:0.38 s")
     np.testing.assert_allclose(weights, output.cross_attentions[1][0, 2].numpy(), atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "site", "first"),
+    [(("--text", "5 17 29"), "text tower", "0:5"), (("--picture", "a.png"), "vision tower", "0:class")],
+)
+def test_of_two_towers_the_one_that_was_given_something_is_written(
+    cli: Cli, models: Path, tmp_path: Path, given: tuple[str, str], site: str, first: str
+) -> None:
+    save_picture(tmp_path / "a.png")
+    option, value = given
+    value = tmp_path / value if option == "--picture" else value
+    done = cli("attention", models / "clip", option, value, *PLACE, "--out", tmp_path / "a.csv")
+    assert done.status == 0 and site in done.out, done.err
+    assert table(tmp_path / "a.csv")[1][0] == first
 
 
 def test_a_figure_names_the_picture(cli: Cli, models: Path, tmp_path: Path) -> None:
