@@ -176,11 +176,13 @@ class Explorer(QObject):
 
     def wait_until_idle(self, seconds: float) -> bool:
         """Run the event loop until every answer is drawn; False when that took longer than `seconds`."""
-        loop = QEventLoop()
+        loop, patience = QEventLoop(), QTimer(singleShot=True)
+        patience.timeout.connect(loop.quit)
         self.controller.idle_changed.connect(loop.quit)
-        QTimer.singleShot(round(seconds * 1000), loop, loop.quit)
-        if not self.controller.is_idle:
+        patience.start(round(seconds * 1000))
+        while not self.controller.is_idle and patience.isActive():  # an answer may ask for the next one
             loop.exec()
+        patience.stop()
         self.controller.idle_changed.disconnect(loop.quit)
         return self.controller.is_idle
 

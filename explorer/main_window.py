@@ -56,7 +56,7 @@ from explorer.viewmodels.source_line import source_line
 from explorer.widgets.notification_bar import NotificationBar
 
 _FIRST_SIZE = 1440, 900
-_LEAST_SIZE = 900, 600
+_LEAST_SIZE = 800, 600
 
 
 class MainWindow(QMainWindow):

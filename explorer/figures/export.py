@@ -17,7 +17,7 @@ from explorer.state.app_state import AppState
 from explorer.state.export import ExportChoices, FormatName
 from explorer.state.queries import TraceQuery, traced
 from explorer.viewmodels.records import BoolArray, FloatArray, HeatmapPicture, Span
-from explorer.viewmodels.sizes import bytes_text
+from explorer.viewmodels.sizes import bytes_text, shortened
 
 FORMAT_LABELS: dict[FormatName, tuple[str, str]] = {
     "svg": ("SVG", "Vector figure; text stays text."),
@@ -37,6 +37,8 @@ WIDTH_PRESETS: tuple[tuple[str, float], ...] = (
 
 CLIPBOARD_CELLS = 1_000_000
 """More are a matter for a file."""
+_LONGEST_NAME = 80
+"""Characters of a model's name in that of a file."""
 _GLIMPSE = 24, 8
 """Rows and columns of a CSV that are shown before it is written."""
 
@@ -111,7 +113,8 @@ class ExportSource:
     def file_name(self, choices: ExportChoices) -> str:
         """A name that says which head it is, made of characters that every file system takes."""
         source = self.provenance
-        plain = re.sub(r"[^\w.-]+", "-", f"{source.model} {source.site} L{source.layer} H{source.head}").strip("-.")
+        name = f"{shortened(source.model, _LONGEST_NAME)} {source.site} L{source.layer} H{source.head}"
+        plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")
         return f"{plain}.{choices.format}"
 
 

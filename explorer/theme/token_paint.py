@@ -3,11 +3,12 @@
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter
 
-from explorer.theme.token_text import token_runs, token_text
+from explorer.theme.token_text import token_runs
 
 
 def token_width(metrics: QFontMetricsF, token: str, limit: int | None = None) -> float:
-    return metrics.horizontalAdvance(token_text(token, limit))
+    """Pixels that `draw_token` needs: run by run, for a right-to-left text is narrower than its parts."""
+    return sum(metrics.horizontalAdvance(text) for text, _ in token_runs(token, limit))
 
 
 def draw_token(

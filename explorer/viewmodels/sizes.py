@@ -1,4 +1,4 @@
-"""Numbers as people say them."""
+"""Numbers as people say them, and names no longer than there is room for."""
 
 from __future__ import annotations
 
@@ -44,3 +44,9 @@ def power_text(number: str) -> str:
     """ "1e+06" as "1e6"."""
     mantissa, _, exponent = number.partition("e")
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
+def shortened(name: str, longest: int = 48) -> str:
+    """The name with its middle left out where it has more characters: names differ at their ends."""
+    kept = longest - 1
+    return name if len(name) <= longest else f"{name[: kept - kept // 2]}…{name[-(kept // 2) :]}"

@@ -7,6 +7,7 @@ from explorer.viewmodels.painted import is_dense, painted_note
 from explorer.viewmodels.records import HeatmapPicture
 from explorer.viewmodels.scales import SCALE_LABELS
 from explorer.viewmodels.sites import site_name
+from explorer.viewmodels.sizes import shortened
 
 
 def source_line(state: AppState, picture: object) -> str:
@@ -26,7 +27,7 @@ def source_line(state: AppState, picture: object) -> str:
     crowded = port is not None and is_dense(picture, port.rows, port.cols, port.size)
     ends = "" if state.display.scale == "log" else f" {low:g} to {high:.3g}"
     parts = (
-        model.info.name,
+        shortened(model.info.name),
         f"{site_name(chosen.site).lower()}, layer {chosen.layer} head {chosen.head}",
         model.normalizers,
         f"{SCALE_LABELS[state.display.scale].title.lower()}{ends}",

@@ -67,3 +67,12 @@ def test_no_command_leads_to_a_text_field_that_takes_nothing(
     qtbot.keyClick(explorer.window, Qt.Key.Key_L, Qt.KeyboardModifier.ControlModifier)
     open_next(explorer, qtbot, model_folder / "decoder")
     assert edit.isEnabled()
+
+
+def test_the_wait_for_every_answer_is_not_over_when_one_asks_for_the_next(
+    launch: Launch, model_folder: Path, strange: Path
+) -> None:
+    explorer = launch(model_folder / "decoder", "a cat")
+    explorer.store.apply(open_source(strange))
+    assert explorer.wait_until_idle(30)
+    assert explorer.window.host("tensors").picture is not None

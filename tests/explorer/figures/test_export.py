@@ -90,6 +90,8 @@ def test_the_summary_says_how_much_and_for_numbers_how_large(source):
 def test_the_suggested_name_is_one_that_any_file_system_takes(source):
     strange = replace(source, provenance=replace(source.provenance, model="a/b: c*?"))
     assert strange.file_name(ExportChoices(format="npz")) == "a-b-c-decoder.self-L1-H2.npz"
+    long = replace(source, provenance=replace(source.provenance, model="a" * 255))
+    assert len(long.file_name(ExportChoices(format="npz"))) < 128
 
 
 def test_the_glimpse_of_a_csv_is_its_beginning(source):

@@ -13,7 +13,7 @@ from explorer.state.training import TrainingFacts
 from explorer.viewmodels.attention import matrix_picture, matrix_tile
 from explorer.viewmodels.readout import readout
 from explorer.viewmodels.source_line import source_line
-from tests.explorer.states import encoding, traced_state
+from tests.explorer.states import encoding, model_info, opened, traced_state
 
 TOKENS = encoding("the", " cat", " sat")
 WEIGHTS = np.array([[1, 0, 0], [0.25, 0.75, 0], [0.125, 0.5, 0.375]], dtype=np.float32)
@@ -185,3 +185,10 @@ def test_no_strip_is_drawn_from_what_is_not_a_number() -> None:
 def test_the_status_says_what_a_pixel_of_the_screen_shows(size: tuple[int, int], said: str) -> None:
     state = traced_state(viewport=Viewport(rows=(0, 3), cols=(0, 3), size=size))
     assert source_line(state, matrix_picture(answer(), state)).endswith(said)
+
+
+def test_a_long_name_leaves_the_status_room_for_the_head() -> None:
+    state = traced_state(model=opened(info=model_info(name="a" * 100 + "b" * 100)))
+    line = source_line(state, matrix_picture(answer(), state))
+    assert line.startswith("aaaa") and "bbb · decoder self-attention" in line
+    assert len(line.partition(" · ")[0]) == 48
