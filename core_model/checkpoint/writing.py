@@ -58,11 +58,11 @@ def staged_folder(folder: Path) -> Iterator[Path]:
 
 def _remove_abandoned(parent: Path) -> None:
     """Remove what is staged in the folder by nobody any more: a lock ends with the process that holds it."""
-    from filelock import FileLock, Timeout
+    from filelock import FileLock
 
     for left in parent.glob(f"{_STAGING}*"):
         if (left / _LOCK_NAME).exists():
-            with suppress(Timeout), FileLock(left / _LOCK_NAME, timeout=0):
+            with suppress(OSError), FileLock(left / _LOCK_NAME, timeout=0):  # it is held, or another user's
                 shutil.rmtree(left, ignore_errors=True)
 
 
