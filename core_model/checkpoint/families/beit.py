@@ -99,21 +99,29 @@ def _write_as(family: Family, config: ModelConfig) -> Foreign:
 def _rows(config: ModelConfig, final_norm: str) -> tuple[Row, ...]:
     """All tensors; `final_norm` is the name of the encoder's last norm."""
     theirs, ours = "encoder.layer.{i}", "encoder.layers.{i}"
-    head, position = config.head, config.output_stack.layers[-1].attention.position
-    is_shared = isinstance(position, GridPositions) and position.from_layer is not None
-    guesses = head is not None and head.task == "image_tokens"
-    bias = "attention.position_bias.weight"
+    guesses = config.head is not None and config.head.task == "image_tokens"
     return (
         vision.class_token_row(),
         *vision.embedding_rows(),
         *vision.bert_layer_rows(),
         row(f"{theirs}.lambda_1", f"{ours}.attention_residual.learned_scale"),
         row(f"{theirs}.lambda_2", f"{ours}.feed_forward_residual.learned_scale"),
-        row(_SHARED_TABLE, f"encoder.layers.0.{bias}") if is_shared else row(_OWN_TABLE, f"{ours}.{bias}"),
+        _table_row(config),
         row(f"{final_norm}.*", "encoder.final_norm.*"),
         row("layernorm.*" if guesses else "pooler.layernorm.*", "head.norm.*"),
         row("lm_head.*" if guesses else "classifier.*", "head.output.*"),
     )
+
+
+def _table_row(config: ModelConfig) -> Row:
+    """The table of each layer, or that of all: of a lone layer it may be called either."""
+    ours, position = (
+        "encoder.layers.{i}.attention.position_bias.weight",
+        config.output_stack.layers[-1].attention.position,
+    )
+    if isinstance(position, GridPositions) and position.from_layer is not None:
+        return row(_SHARED_TABLE, ours)
+    return row(_OWN_TABLE, ours, also=(_SHARED_TABLE,))
 
 
 def _names(prefix: str) -> NameTable:

@@ -49,6 +49,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("Beit", "ForMaskedImageModeling", {**SHARED, "vocab_size": 17, "use_mask_token": True}),
     ("Beit", "Model", {**SHARED, "use_absolute_position_embeddings": True, "use_mean_pooling": False}),
     ("Beit", "Model", {**SHARED, "image_size": 7}),
+    ("Beit", "Model", {**SHARED, "num_hidden_layers": 1, "use_mean_pooling": False}),
     ("Data2VecVision", "ForImageClassification", {**WIDE, "use_relative_position_bias": True, "hidden_act": "relu"}),
     ("Data2VecVision", "Model", SHARED),
 ]
