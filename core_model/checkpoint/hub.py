@@ -87,7 +87,6 @@ def _connected(repository: str, revision: str) -> Iterator[HfApi]:
     from huggingface_hub import HfApi, close_session, constants
 
     constants.HF_HUB_DISABLE_TELEMETRY = True  # or it asks for a registry and tells what else is installed
-    constants.HF_HUB_DISABLE_XET = True  # its transfers cannot be stopped between two pieces, nor go on later
     constants.DOWNLOAD_CHUNK_SIZE = min(constants.DOWNLOAD_CHUNK_SIZE, _PIECE_BYTES)  # told, and stopped, so often
     endpoint = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
     with _told(repository, revision, endpoint):

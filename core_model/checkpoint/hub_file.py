@@ -1,8 +1,9 @@
 """One file of the Hub into its local cache, going on where an earlier download of it ended.
 
 The Hub's library (2.4) begins every file anew: it writes to a name drawn at random, and removes that on an error. Here
-its own parts - metadata, lock, transfer - fill `blobs/<etag>.incomplete`, the name that its older versions had, which
-stays when a download is stopped, breaks off or is killed. The library finds the whole blob and links it as its own.
+its own parts - metadata, lock, plain transfer - fill `blobs/<etag>.incomplete`, the name that its older versions had,
+which stays when a download is stopped, breaks off or is killed. The library finds the whole blob and links it as its
+own. Its other way of transfer, hf_xet, can neither be stopped between two pieces nor go on later: it is not used.
 """
 
 from __future__ import annotations
