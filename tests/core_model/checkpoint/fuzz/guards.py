@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,15 @@ def _on_alarm(*_: object) -> None:
     raise Broken(f"took more than {SECONDS} s")
 
 
-sys.addaudithook(_hear)
+@cache
+def _start_hearing() -> None:
+    sys.addaudithook(_hear)
 
 
 @contextmanager
 def guarded(folder: Path) -> Iterator[None]:
     """Whoever runs in the block may read `folder` and the program itself, for SECONDS, in ROOM_BYTES more memory."""
+    _start_hearing()
     wrote_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     handler = signal.signal(signal.SIGALRM, _on_alarm)
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
