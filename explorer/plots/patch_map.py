@@ -20,6 +20,8 @@ Place = tuple[int, int]
 """Row and column of a patch."""
 _FAINTEST, _STRONGEST = 0.2, 0.85
 """Opacity of the colours of the smallest and the largest number: what they lie on is still seen."""
+_MARGIN = 3
+"""Around the picture, for the border of a patch at its edge."""
 _BAR = 8
 _GRID_FROM = 6.0
 """Pixels of a patch from which a hairline sets it apart from its neighbours."""
@@ -101,9 +103,9 @@ class PatchMap(QWidget):
         painter.setOpacity(1.0)
         self._paint_grid(painter, picture, area)
         theme = self._themes.theme
-        for place, color in ((self._key, theme.key), (picture.place, theme.query)):
+        for place, color, letter in ((self._key, theme.key, "K"), (picture.place, theme.query, "Q")):
             if place is not None:
-                self._paint_mark(painter, self._patch(picture, area, place), color)
+                self._paint_mark(painter, self._patch(picture, area, place), color, letter)
         self._paint_bar(painter, picture, area)
         if self.hasFocus():
             draw_focus_ring(painter, area.adjusted(-4, -4, 4, 4), theme)
@@ -139,8 +141,9 @@ class PatchMap(QWidget):
     def _area(self, picture: PatchPicture) -> QRectF:
         """The picture as large as there is room, at the left."""
         height, width = picture.image.shape[:2]
-        scale = max(0.0, min((self.width() - 2) / width, (self.height() - self._below() - 2) / height))
-        return QRectF(1, 1, width * scale, height * scale)
+        room_across, room_down = self.width() - 2 * _MARGIN, self.height() - self._below() - 2 * _MARGIN
+        scale = max(0.0, min(room_across / width, room_down / height))
+        return QRectF(_MARGIN, _MARGIN, width * scale, height * scale)
 
     def _patch(self, picture: PatchPicture, area: QRectF, place: Place) -> QRectF:
         n_rows, n_columns = picture.values.shape
@@ -179,14 +182,23 @@ class PatchMap(QWidget):
             x = area.left() + column * area.width() / n_columns
             painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
 
-    def _paint_mark(self, painter: QPainter, patch: QRectF, color: str) -> None:
-        """A border in the colour, set off from any ground by a light one."""
+    def _paint_mark(self, painter: QPainter, patch: QRectF, color: str, letter: str) -> None:
+        """A border in the colour, set off from any ground by a light one, and its letter on a tab above or below."""
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for outside, width, ink in ((2.0, 1.5, self._themes.theme.cursor), (0.5, 2.0, color)):
             pen = QPen(QColor(ink), width)
             pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
             painter.setPen(pen)
             painter.drawRect(patch.adjusted(-outside, -outside, outside, outside))
+        painter.setFont(caption_font())
+        metrics = painter.fontMetrics()
+        tab = QRectF(0, 0, metrics.horizontalAdvance(letter) + SPACE_1, metrics.height())
+        tab.moveBottomLeft(patch.topLeft())
+        if tab.top() < 0:
+            tab.moveTopLeft(patch.bottomLeft())
+        painter.fillRect(tab, QColor(color))
+        painter.setPen(QColor(self._themes.theme.surface))
+        painter.drawText(tab, Qt.AlignmentFlag.AlignCenter, letter)
 
     def _paint_bar(self, painter: QPainter, picture: PatchPicture, area: QRectF) -> None:
         theme = self._themes.theme

@@ -83,6 +83,10 @@ def test_a_person_opens_a_picture_and_sees_what_each_patch_attends_to(
     assert isinstance(shown, PatchPicture) and shown.title == "Where query 5, patch 1,1, looks"
     np.testing.assert_array_equal(shown.image, COLORS_YXK)
     np.testing.assert_allclose(shown.weights, want[5, 1:].reshape(3, 3), atol=2e-5)
+    explorer.window.show_layout("train")
+    assert not has_picture_panel(explorer)
+    explorer.window.show_layout("explore")
+    assert has_picture_panel(explorer)
 
 
 def test_a_dropped_file_is_read_by_a_model_that_reads_its_kind_and_refused_by_another(

@@ -10,7 +10,8 @@ from explorer.viewmodels.records import PatchPicture
 from tests.explorer.plots.pictures import pixel
 
 ROWS, COLUMNS, SIDE, FIRST = 2, 3, 50, 1
-"""Of patches that are 50 pixels wide in a map of 152 pixels."""
+"""Of patches that are 50 pixels wide in a map with a margin."""
+MARGIN = 3
 
 
 def picture(**changes) -> PatchPicture:
@@ -39,7 +40,7 @@ def picture(**changes) -> PatchPicture:
 def patches(qtbot, themes):
     patches = PatchMap(themes)
     qtbot.addWidget(patches)
-    patches.resize(COLUMNS * SIDE + 2, 300)
+    patches.resize(COLUMNS * SIDE + 2 * MARGIN, 300)
     with qtbot.waitExposed(patches):
         patches.show()
     patches.set_picture(picture())
@@ -47,7 +48,7 @@ def patches(qtbot, themes):
 
 
 def middle(row: int, column: int) -> QPoint:
-    return QPoint(1 + column * SIDE + SIDE // 2, 1 + row * SIDE + SIDE // 2)
+    return QPoint(MARGIN + column * SIDE + SIDE // 2, MARGIN + row * SIDE + SIDE // 2)
 
 
 def test_the_patch_with_the_weight_is_dark_and_the_others_keep_the_picture(patches):
@@ -87,7 +88,7 @@ def test_arrows_walk_from_the_query_and_return_chooses(qtbot, patches):
 def test_query_and_key_are_framed_in_their_colours(patches):
     patches.set_picture(picture(place=(0, 0)))
     patches.set_key(FIRST + 4)
-    assert pixel(patches, QPoint(1, 1 + SIDE // 2)).name() == LIGHT.query
-    assert pixel(patches, QPoint(1 + SIDE, 1 + SIDE + SIDE // 2)).name() == LIGHT.key
+    assert pixel(patches, QPoint(MARGIN, MARGIN + SIDE // 2)).name() == LIGHT.query
+    assert pixel(patches, QPoint(MARGIN + SIDE, MARGIN + SIDE + SIDE // 2)).name() == LIGHT.key
     patches.set_key(0)  # the class token has no patch
-    assert pixel(patches, QPoint(1 + SIDE, 1 + SIDE + SIDE // 2)).name() != LIGHT.key
+    assert pixel(patches, QPoint(MARGIN + SIDE, MARGIN + SIDE + SIDE // 2)).name() != LIGHT.key
