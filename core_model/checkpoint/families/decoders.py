@@ -8,9 +8,8 @@ from typing import Any
 
 from core_model.checkpoint.families.conversion import SAME, Conversion
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, TokenId, classes, special_tokens
-from core_model.checkpoint.families.fields import equal_heads as equal_heads
-from core_model.config import HeadSpec, HeadTransform, ModelConfig, SpecialTokens, StackConfig
+from core_model.checkpoint.families.fields import Count, SpecialKeys, classes
+from core_model.config import HeadSpec, HeadTransform, ModelConfig, StackConfig
 
 QUERY_KEY_VALUE = ("attention.query.*", "attention.key.*", "attention.value.*")
 """What a fused projection holds, in the usual order."""
@@ -23,20 +22,12 @@ _CLASSES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecoderKeys:
+class DecoderKeys(SpecialKeys):
     """The keys of config.json that mean the same in every family of decoders."""
 
     vocab_size: Count
     tie_word_embeddings: bool | None = None
     id2label: dict[str, str] | None = None
-    bos_token_id: TokenId = None
-    eos_token_id: TokenId = None
-    pad_token_id: TokenId = None
-
-    @property
-    def special(self) -> SpecialTokens:
-        """The ids with a role."""
-        return special_tokens(begin=self.bos_token_id, end=self.eos_token_id, padding=self.pad_token_id)
 
     @property
     def logits(self) -> Mapping[str, Any]:

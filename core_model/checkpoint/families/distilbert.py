@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core_model.checkpoint.families import encoders
 from core_model.checkpoint.families.encoder_heads import ANSWER_SPAN, TOKEN_CLASSES, EncoderHeads, HeadForm
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, Rate, TokenId, equal_heads, special_tokens
+from core_model.checkpoint.families.fields import Count, Rate, SpecialKeys, TokenId, equal_heads
 from core_model.config import LearnedPositions, ModelConfig, StackConfig
 
 _HEADS = EncoderHeads(
@@ -37,7 +37,7 @@ _SAME_KEYS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistilBertKeys:
+class DistilBertKeys(SpecialKeys):
     """The keys of config.json that decide what is computed."""
 
     vocab_size: Count
@@ -51,8 +51,6 @@ class DistilBertKeys:
     attention_dropout: Rate = 0.1
     tie_word_embeddings: bool | None = None
     id2label: dict[str, str] | None = None
-    bos_token_id: TokenId = None
-    eos_token_id: TokenId = None
     pad_token_id: TokenId = 0
 
 
@@ -79,7 +77,7 @@ def _read(keys: DistilBertKeys, weights: Weights) -> ModelConfig:
     return ModelConfig(
         encoder=encoder,
         head=_HEADS.read(FAMILY, keys, weights, d_model=keys.dim, norm=as_bert.norm),
-        special=special_tokens(begin=keys.bos_token_id, end=keys.eos_token_id, padding=keys.pad_token_id),
+        special=keys.special,
     )
 
 

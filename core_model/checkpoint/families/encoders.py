@@ -12,12 +12,13 @@ from core_model.checkpoint.families.fields import (
     CountOrNone,
     Positive,
     Rate,
+    SpecialKeys,
     TokenId,
     activation,
     activation_name,
     class_names,
     equal_heads,
-    special_tokens,
+    special_keys,
 )
 from core_model.config import (
     FeedForwardSpec,
@@ -27,7 +28,6 @@ from core_model.config import (
     NormSpec,
     RelativePositions,
     ResidualSpec,
-    SpecialTokens,
     TokenEmbedding,
     multi_head,
 )
@@ -58,7 +58,7 @@ _CLASSES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderKeys:
+class EncoderKeys(SpecialKeys):
     """The keys of config.json that mean the same in every family that speaks BERT's dialect."""
 
     vocab_size: Count
@@ -75,19 +75,12 @@ class EncoderKeys:
     is_decoder: bool = False
     tie_word_embeddings: bool | None = None
     id2label: dict[str, str] | None = None
-    bos_token_id: TokenId = None
-    eos_token_id: TokenId = None
     pad_token_id: TokenId = 0
 
     @property
     def norm(self) -> NormSpec:
         """Every norm of the model."""
         return NormSpec(eps=self.layer_norm_eps)
-
-    @property
-    def special(self) -> SpecialTokens:
-        """The ids with a role."""
-        return special_tokens(begin=self.bos_token_id, end=self.eos_token_id, padding=self.pad_token_id)
 
 
 def architectures(name: str) -> dict[str, str | None]:
@@ -162,9 +155,7 @@ def common_keys(config: ModelConfig) -> dict[str, Any]:
         "attention_probs_dropout_prob": layer.attention.dropout,
         "tie_word_embeddings": head.tied if head is not None and is_masked else None,
         "id2label": class_names(head),
-        "bos_token_id": config.special.begin,
-        "eos_token_id": config.special.end,
-        "pad_token_id": config.special.padding,
+        **special_keys(config.special),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from core_model.checkpoint.families.decoders import layer_rows
 from core_model.checkpoint.families.family import Row, read_sizes, row
-from core_model.checkpoint.families.fields import Count, Rate, TokenId, special_tokens
+from core_model.checkpoint.families.fields import Count, Rate, SpecialKeys, TokenId, special_keys, special_tokens
 from core_model.checkpoint.families.plan import Plan, write_stack
 from core_model.config import LayerSpec, MaskSpec, ResidualSpec, SpecialTokens, StackConfig
 
@@ -32,7 +32,7 @@ ALIASES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderDecoderKeys:
+class EncoderDecoderKeys(SpecialKeys):
     """The keys of config.json that fairseq's translators and Whisper have in common."""
 
     vocab_size: Count
@@ -48,14 +48,11 @@ class EncoderDecoderKeys:
     attention_dropout: Rate = 0.0
     activation_dropout: Rate = 0.0
     tie_word_embeddings: bool | None = None
-    bos_token_id: TokenId = None
-    eos_token_id: TokenId = None
-    pad_token_id: TokenId = None
     decoder_start_token_id: TokenId = None
 
     @property
     def special(self) -> SpecialTokens:
-        """The ids with a role."""
+        """The ids with a role, with that a decoder starts from."""
         return special_tokens(
             begin=self.bos_token_id,
             end=self.eos_token_id,
@@ -99,14 +96,9 @@ def stack_keys(encoder: StackConfig, decoder: StackConfig) -> dict[str, Any]:
     }
 
 
-def special_keys(special: SpecialTokens) -> dict[str, Any]:
-    """The keys about special tokens, by name."""
-    return {
-        "bos_token_id": special.begin,
-        "eos_token_id": special.end,
-        "pad_token_id": special.padding,
-        "decoder_start_token_id": special.decoder_start,
-    }
+def special_and_start_keys(special: SpecialTokens) -> dict[str, Any]:
+    """The keys about special tokens and that a decoder starts from, by name."""
+    return {**special_keys(special), "decoder_start_token_id": special.decoder_start}
 
 
 def layer_names(norm: str) -> Mapping[str, str]:

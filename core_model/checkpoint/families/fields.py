@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -83,6 +83,25 @@ def equal_heads(keys: object, width: str, heads: str) -> int:
             f"{heads} is {n_heads} and {width} is {d_model} in config.json: every head must have the same size"
         )
     return d_model // n_heads
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecialKeys:
+    """The keys about tokens with a role."""
+
+    bos_token_id: TokenId = None
+    eos_token_id: TokenId = None
+    pad_token_id: TokenId = None
+
+    @property
+    def special(self) -> SpecialTokens:
+        """The ids with a role."""
+        return special_tokens(begin=self.bos_token_id, end=self.eos_token_id, padding=self.pad_token_id)
+
+
+def special_keys(special: SpecialTokens) -> dict[str, Any]:
+    """The `SpecialKeys` that say these ids, by name."""
+    return {"bos_token_id": special.begin, "eos_token_id": special.end, "pad_token_id": special.padding}
 
 
 def special_tokens(

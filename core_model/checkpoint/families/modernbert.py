@@ -13,12 +13,12 @@ from core_model.checkpoint.families.fields import (
     Count,
     Positive,
     Rate,
-    TokenId,
+    SpecialKeys,
     activation,
     activation_name,
     class_names,
     equal_heads,
-    special_tokens,
+    special_keys,
 )
 from core_model.checkpoint.families.rotary import RopeKeys, read_rotary, write_rotary
 from core_model.checkpoint.families.windows import layer_windows, window_keys
@@ -55,7 +55,7 @@ _HEADS = EncoderHeads(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModernBertKeys:
+class ModernBertKeys(SpecialKeys):
     """The keys of config.json that decide what is computed."""
 
     vocab_size: Count
@@ -85,9 +85,6 @@ class ModernBertKeys:
     rope_parameters: RopeKeys | None = None
     tie_word_embeddings: bool | None = None
     id2label: dict[str, str] | None = None
-    bos_token_id: TokenId = None
-    eos_token_id: TokenId = None
-    pad_token_id: TokenId = None
 
     @property
     def norm(self) -> NormSpec:
@@ -115,7 +112,7 @@ def _read(keys: ModernBertKeys, weights: Weights) -> ModelConfig:
     return ModelConfig(
         encoder=encoder,
         head=_read_head(keys, weights),
-        special=special_tokens(begin=keys.bos_token_id, end=keys.eos_token_id, padding=keys.pad_token_id),
+        special=keys.special,
     )
 
 
@@ -196,9 +193,7 @@ def _write(config: ModelConfig) -> Foreign:
         **_rope_keys(config),
         tie_word_embeddings=head.tied if head and head.task == "masked_language_model" else None,
         id2label=class_names(head),
-        bos_token_id=config.special.begin,
-        eos_token_id=config.special.end,
-        pad_token_id=config.special.padding,
+        **special_keys(config.special),
     )
     return encoders.foreign(FAMILY, keys, config)
 

@@ -1,4 +1,4 @@
-"""A decoder in our words, whatever its config.json calls things: read by a family's `places`, and written by them."""
+"""A stack in our words, whatever config.json calls things: read by the `places` of its family, and written by them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core_model.checkpoint.families.fields import activation, activation_name, class_names, equal_heads
+from core_model.checkpoint.families.fields import activation, activation_name, class_names, equal_heads, special_keys
 from core_model.config import (
     Activation,
     AttentionSpec,
@@ -29,7 +29,7 @@ _DROPOUTS = ("embedding_dropout", "attention_dropout", "residual_dropout")
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a decoder has everywhere, and its parts made of that: a family says where one of them differs.
+    """What a stack has everywhere, and its parts made of that: a family says where one of them differs.
 
     `norm` stands before attention, before the feed-forward and at the end. `bias` is whether linear maps have one. The
     `changes` that its methods take are fields of what they make.
@@ -172,9 +172,7 @@ def write_keys(config: ModelConfig, places: Mapping[str, str]) -> dict[str, Any]
         **write_stack(config.output_stack, places),
         "tie_word_embeddings": bool(config.head and config.head.tied),
         "id2label": class_names(config.head),
-        "bos_token_id": config.special.begin,
-        "eos_token_id": config.special.end,
-        "pad_token_id": config.special.padding,
+        **special_keys(config.special),
     }
 
 

@@ -16,7 +16,7 @@ from core_model.checkpoint.families.fairseq import (
     STACK_SIZES,
     EncoderDecoderKeys,
     read_layer,
-    special_keys,
+    special_and_start_keys,
     stack_keys,
     stack_places,
     stack_rows,
@@ -197,7 +197,7 @@ def _keys(config: ModelConfig) -> dict[str, Any]:
         raise ConfigError("config has one stack: there it is always an encoder and a decoder")
     return {
         **stack_keys(encoder, decoder),
-        **special_keys(config.special),
+        **special_and_start_keys(config.special),
         "vocab_size": encoder.tokens.vocab_size,
         "max_position_embeddings": encoder.max_length or 1024,
         "scale_embedding": encoder.tokens.scale != 1,

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.decoders import layer_rows
-from core_model.checkpoint.families.fairseq import special_keys
+from core_model.checkpoint.families.fairseq import special_and_start_keys
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, read_sizes, row
 from core_model.checkpoint.families.fields import (
     Count,
     Positive,
     Rate,
+    SpecialKeys,
     TokenId,
     activation,
     activation_name,
@@ -53,7 +54,7 @@ _PLACES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class T5Keys:
+class T5Keys(SpecialKeys):
     """The keys of config.json that decide what is computed.
 
     transformers 4 scales the logits where the head is tied, 5 where scale_decoder_outputs says so.
@@ -74,7 +75,6 @@ class T5Keys:
     scale_decoder_outputs: bool | None = None
     tie_word_embeddings: bool | None = None
     id2label: dict[str, str] | None = None
-    bos_token_id: TokenId = None
     eos_token_id: TokenId = 1
     pad_token_id: TokenId = 0
     decoder_start_token_id: TokenId = None
@@ -178,7 +178,7 @@ def _write(family: Family, config: ModelConfig) -> Foreign:
     is_language_model = head is not None and head.task == "language_model"
     keys = family.keys(
         **write_stack(encoder, _PLACES),
-        **special_keys(config.special),
+        **special_and_start_keys(config.special),
         num_decoder_layers=decoder.n_layers if decoder else None,
         relative_attention_num_buckets=buckets.n_buckets,
         relative_attention_max_distance=buckets.max_distance,

@@ -17,12 +17,12 @@ from core_model.checkpoint.families.fields import (
     Count,
     Positive,
     Rate,
-    TokenId,
+    SpecialKeys,
     activation,
     class_names,
     classes,
     equal_heads,
-    special_tokens,
+    special_keys,
 )
 from core_model.config import (
     EmbeddingSpec,
@@ -96,19 +96,11 @@ class TowerKeys:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextKeys(TowerKeys):
+class TextKeys(TowerKeys, SpecialKeys):
     """The keys of the text tower."""
 
     vocab_size: Count
     max_position_embeddings: Count
-    bos_token_id: TokenId = None
-    eos_token_id: TokenId = None
-    pad_token_id: TokenId = None
-
-    @property
-    def special(self) -> SpecialTokens:
-        """The ids with a role."""
-        return special_tokens(begin=self.bos_token_id, end=self.eos_token_id, padding=self.pad_token_id)
 
     @property
     def tokens(self) -> TokenEmbedding:
@@ -302,9 +294,7 @@ def text_keys(stack: StackConfig, special: SpecialTokens) -> dict[str, Any]:
         **tower_keys(stack),
         "vocab_size": stack.tokens.vocab_size,
         "max_position_embeddings": stack.max_length or 1,
-        "bos_token_id": special.begin,
-        "eos_token_id": special.end,
-        "pad_token_id": special.padding,
+        **special_keys(special),
     }
 
 

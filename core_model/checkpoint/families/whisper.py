@@ -11,7 +11,7 @@ from core_model.checkpoint.families.fairseq import (
     STACK_SIZES,
     EncoderDecoderKeys,
     read_layer,
-    special_keys,
+    special_and_start_keys,
     stack_keys,
     stack_places,
     stack_rows,
@@ -68,7 +68,7 @@ def _write(config: ModelConfig) -> Foreign:
         raise ConfigError("the model reads no sound: there an encoder always does")
     keys = WhisperKeys(
         **stack_keys(encoder, decoder),
-        **special_keys(config.special),
+        **special_and_start_keys(config.special),
         vocab_size=decoder.tokens.vocab_size,
         num_mel_bins=encoder.embedding.n_features,
         max_source_positions=encoder.max_length or 1500,
