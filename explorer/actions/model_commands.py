@@ -11,10 +11,22 @@ from explorer.actions.command import Command
 from explorer.actions.desk import Desk
 from explorer.state.errands import Errand, HealthQuery
 from explorer.state.moves import open_source, pick_site, step_head, with_health
+from explorer.state.training_moves import watch_head
+from explorer.viewmodels.training import stepped
 
 
 def _has_heads(desk: Desk) -> bool:
+    if desk.state.layout == "train":
+        return desk.state.training.settings is not None
     return desk.state.selection.site is not None and desk.state.current_model is not None
+
+
+def _step_shown(desk: Desk, d_layer: int, d_head: int) -> None:
+    """The head that the layout shows: that of the open model or, where one trains, the watched one."""
+    if desk.state.layout != "train":
+        desk.store.apply(step_head(d_layer, d_head))
+    elif desk.trainer.snapshot is not None and desk.trainer.snapshot.probe is not None:
+        desk.store.settle(watch_head(stepped(desk.state.watched, desk.trainer.snapshot.probe, d_layer, d_head)))
 
 
 def _step(key: str, title: str, shortcut: str, d_layer: int, d_head: int, tooltip: str) -> Command:
@@ -25,7 +37,7 @@ def _step(key: str, title: str, shortcut: str, d_layer: int, d_head: int, toolti
         group="head",
         shortcut=shortcut,
         tooltip=tooltip,
-        run=lambda desk: desk.store.apply(step_head(d_layer, d_head)),
+        run=lambda desk: _step_shown(desk, d_layer, d_head),
         is_enabled=_has_heads,
     )
 

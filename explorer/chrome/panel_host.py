@@ -111,7 +111,8 @@ class AskingHost(PanelHost):
         self._waiting = ""
         self._forget()
         text, self._action = self.spec.guidance(self._state)
-        self._page.show_empty(text or self.spec.tooltip, command(self._action).title if self._action else "")
+        action, tip = self._button()
+        self._page.show_empty(text or self.spec.tooltip, action, tip=tip)
 
     def show_waiting(self, *, is_own: bool) -> None:
         waiting = "own" if is_own else "others"
@@ -145,9 +146,9 @@ class AskingHost(PanelHost):
         self._waiting = ""
         self._forget()
         self._action = problem.remedy
-        action = command(self._action).title if self._action else ""
+        action, tip = self._button()
         what = self.tr("{what}: a fault of this program").format(what=problem.what) if problem.is_bug else problem.what
-        self._page.show_error(what, problem.message, details=problem.details, action=action)
+        self._page.show_error(what, problem.message, details=problem.details, action=action, tip=tip)
 
     def show_blocked(self, problem: Problem) -> None:
         if self.spec.guidance is no_guidance:
@@ -166,6 +167,13 @@ class AskingHost(PanelHost):
         else:
             self._draw_detail()
         self.picture_changed.emit()
+
+    def _button(self) -> tuple[str, str]:
+        """Title and tooltip of the command that may help, empty where there is none."""
+        if not self._action:
+            return "", ""
+        chosen = command(self._action)
+        return chosen.title, chosen.tooltip
 
     @property
     def _looks_different(self) -> bool:

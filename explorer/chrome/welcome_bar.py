@@ -37,6 +37,7 @@ class WelcomeBar(QWidget):
         close = QToolButton(self, autoRaise=True)
         close.setIcon(icon("close"))
         close.setToolTip(self.tr("Close this line."))
+        close.setAccessibleName(self.tr("Close"))
         close.clicked.connect(self._on_close_clicked)
         layout.addWidget(close)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -16,6 +16,7 @@ class InspectorPanel(Panel):
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
         self._sheet = FactSheetView(themes, self)
+        self._sheet.setAccessibleName(self.tr("Numbers of the cell and of the head"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._sheet)

@@ -16,6 +16,7 @@ class ModelCardPanel(Panel):
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
         self._sheet = FactSheetView(themes, self)
+        self._sheet.setAccessibleName(self.tr("Model card"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._sheet)

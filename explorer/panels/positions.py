@@ -74,6 +74,9 @@ class PositionsPanel(Panel):
         self._curves.set_stale(is_stale)
         self._matrix.set_stale(is_stale)
 
+    def zoom(self, step: int) -> None:
+        {1: self._matrix.zoom_in, -1: self._matrix.zoom_out, 0: self._matrix.reset_view}[step]()
+
     @Slot(int, int)
     def _on_matrix_cell_clicked(self, row: int, col: int) -> None:
         if self._picture is not None and self._picture.dimensions:

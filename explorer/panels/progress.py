@@ -100,6 +100,9 @@ class ProgressPanel(Panel):
             self._draw_line()
             self._draw_next()
 
+    def zoom(self, step: int) -> None:
+        {1: self._matrix.zoom_in, -1: self._matrix.zoom_out, 0: self._matrix.reset_view}[step]()
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._draw()
@@ -158,7 +161,8 @@ class ProgressPanel(Panel):
                 "Choose a task on the left and start: the curves and the attention appear here as it learns."
             )
             problem = first_problem(self._state.draft)
-            self._page.show_empty(problem or text, self.tr("Start training"), is_enabled=not problem)
+            tip = self.tr("Train with the settings of the form (Ctrl+Return).")
+            self._page.show_empty(problem or text, self.tr("Start training"), tip=tip, is_enabled=not problem)
 
     def _draw_probe(self, probe: ProbeAttention | None) -> None:
         self._heads.setEnabled(probe is not None)

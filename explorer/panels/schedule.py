@@ -19,7 +19,7 @@ from explorer.state.training_moves import set_draft
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_2, SPACE_3
 from explorer.viewmodels.schedule import schedule_picture, schedule_problem
-from explorer.viewmodels.training_form import SCHEDULE_NAMES
+from explorer.viewmodels.training_form import FORM, SCHEDULE_NAMES
 from explorer.widgets.editors import ChoiceEditor, CountEditor, NumberEditor
 
 
@@ -43,8 +43,10 @@ class SchedulePanel(Panel):
         }
         for name, width in {"schedule": 176, "steps": 104, "warmup": 104, "peak_learning_rate": 96}.items():
             self._editors[name].setFixedWidth(width)
+        tooltips = {field.name: field.tooltip for group in FORM for field in group.fields}
         for name, editor in self._editors.items():
             editor.setProperty("field", name)
+            editor.setToolTip(tooltips[name])
             editor.value_picked.connect(self._on_editor_value_picked)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(SPACE_3, SPACE_3, SPACE_3, SPACE_3)
@@ -87,6 +89,9 @@ class SchedulePanel(Panel):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._draw()
+
+    def zoom(self, step: int) -> None:
+        {1: self._plot.zoom_in, -1: self._plot.zoom_out, 0: self._plot.reset_view}[step]()
 
     def _values(self) -> dict[str, Any]:
         training = self._state.training

@@ -124,6 +124,13 @@ def settled(watched: WatchedHead, probe: ProbeAttention) -> WatchedHead:
     return WatchedHead(site=name, layer=min(watched.layer, n_layers - 1), head=min(watched.head, n_heads - 1))
 
 
+def stepped(watched: WatchedHead, probe: ProbeAttention, d_layer: int, d_head: int) -> WatchedHead:
+    """The head so many layers and heads further, stopping at the ends."""
+    now = settled(watched, probe)
+    further = WatchedHead(site=now.site, layer=max(0, now.layer + d_layer), head=max(0, now.head + d_head))
+    return settled(further, probe)
+
+
 def probe_picture(probe: ProbeAttention, watched: WatchedHead, display: Display) -> HeatmapPicture:
     """One head's attention on the watched example, in the scale and colours of all matrices."""
     watched = settled(watched, probe)

@@ -57,12 +57,12 @@ class StatePage(QStackedWidget):
     def show_content(self) -> None:
         self._turn_to(self._content)
 
-    def show_empty(self, text: str, action: str = "", *, is_enabled: bool = True) -> None:
-        """What to do, with a button when `action` names one; `is_enabled` where it can be done now."""
+    def show_empty(self, text: str, action: str = "", *, tip: str = "", is_enabled: bool = True) -> None:
+        """What to do, with a button where `action` names one; `tip` is its tooltip, `is_enabled` if it can be done now."""
         if not text and not action:
             self._turn_to(self._blank)
             return
-        self._notice.set_texts(what="", why=text, action=action)
+        self._notice.set_texts(what="", why=text, action=action, tip=tip)
         self._notice.button.setEnabled(is_enabled)
         self._turn_to(self._notice_page)
 
@@ -80,9 +80,11 @@ class StatePage(QStackedWidget):
         if self._is_working:
             self._tell_progress()
 
-    def show_error(self, what: str, why: str = "", next_step: str = "", details: str = "", action: str = "") -> None:
+    def show_error(
+        self, what: str, why: str = "", next_step: str = "", details: str = "", action: str = "", *, tip: str = ""
+    ) -> None:
         """`what` in one sentence; `details` are shown on demand."""
-        self._notice.set_texts(what=what, why=why, next_step=next_step, details=details, action=action)
+        self._notice.set_texts(what=what, why=why, next_step=next_step, details=details, action=action, tip=tip)
         self._notice.button.setEnabled(True)
         self._turn_to(self._notice_page)
 
@@ -147,11 +149,14 @@ class _Notice(QWidget):
         column.addStretch(_BELOW)
         themes.theme_changed.connect(self._on_theme_changed)
 
-    def set_texts(self, *, what: str, why: str, next_step: str = "", details: str = "", action: str = "") -> None:
+    def set_texts(
+        self, *, what: str, why: str, next_step: str = "", details: str = "", action: str = "", tip: str = ""
+    ) -> None:
         for label, text in ((self._what, what), (self._why, why), (self._next_step, next_step)):
             label.setText(text)
             label.setVisible(bool(text))
         self.button.setText(action)
+        self.button.setToolTip(tip)
         self.button.setVisible(bool(action))
         self._details.set_text(details)
         self._icon.setVisible(bool(what))

@@ -183,3 +183,15 @@ def test_closing_without_a_training_asks_nothing(training, monkeypatch):
 
     monkeypatch.setattr(QMessageBox, "question", refuse)
     assert training.explorer.window.close()
+
+
+def test_keys_for_heads_lead_through_the_watched_ones_and_not_through_those_of_the_open_model(training: Training):
+    training.start()
+    trainer = training.explorer.trainer
+    training.until(lambda: trainer.snapshot is not None and trainer.snapshot.probe is not None)
+    before = training.explorer.store.state.selection
+    training.run("next_head")
+    state = training.explorer.store.state
+    assert (state.watched.head, state.selection) == (1, before)
+    training.run("train_stop")
+    training.until(lambda: not training.facts.is_busy)

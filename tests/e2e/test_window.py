@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QApplication, QLineEdit, QListWidget, QMenu, QToolButton
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QListWidget,
+    QMenu,
+    QPushButton,
+    QToolButton,
+)
 from pytestqt.qtbot import QtBot
 
 from core_model.cancel import CancelToken, Progress
@@ -23,7 +32,7 @@ from explorer.main_window import MainWindow
 from explorer.samples import Sample
 from explorer.settings.schema import Settings
 from explorer.settings.store import SettingsStore
-from explorer.state.app_state import ModelInput, Notice
+from explorer.state.app_state import LayoutName, ModelInput, Notice
 from explorer.state.moves import add_notice, pick_head, set_display, set_inputs, set_layout, set_theme
 from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.engine import Engine
@@ -300,3 +309,18 @@ explorer.close()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "painted False\n"
+
+
+@pytest.mark.parametrize("layout", ["explore", "train", "learn"])
+def test_every_control_says_what_it_does(launch: Launch, qtbot: QtBot, model_folder: Path, layout: LayoutName) -> None:
+    explorer = launch(model_folder / "translator", "a cat", target="a mat")
+    explorer.store.settle(set_layout(layout))
+    wait_until_idle(qtbot, explorer)
+    kinds = (QToolButton, QPushButton, QComboBox, QAbstractSpinBox, QLineEdit)
+    controls = [widget for kind in kinds for widget in explorer.window.findChildren(kind) if widget.isVisible()]
+    silent = [
+        widget
+        for widget in controls
+        if not widget.toolTip() and widget.parentWidget() not in controls  # the field of a spin box
+    ]
+    assert len(controls) > 10 and not silent

@@ -21,6 +21,7 @@ from explorer.viewmodels.training import (
     saved_line,
     scale_picture,
     settled,
+    stepped,
     training_line,
 )
 from explorer.viewmodels.training_form import FORM, device_choices, field_errors, field_hints, precision_choices
@@ -65,6 +66,15 @@ def test_a_watched_head_the_model_lacks_gives_way_to_the_nearest():
     assert settled(WatchedHead(site="encoder.self", layer=9, head=9), probe(n_layers=2, n_heads=3)) == WatchedHead(
         site="decoder.cross", layer=1, head=2
     )
+
+
+@pytest.mark.parametrize(
+    ("step", "there"), [((1, 0), (1, 1)), ((0, 1), (0, 2)), ((-1, 0), (0, 1)), ((0, 9), (0, 2)), ((0, -9), (0, 0))]
+)
+def test_stepping_through_the_watched_heads_stops_at_the_ends(step: tuple[int, int], there: tuple[int, int]):
+    now = WatchedHead(site="decoder.self", layer=0, head=1)
+    found = stepped(now, probe(n_layers=2, n_heads=3), *step)
+    assert (found.site, found.layer, found.head) == ("decoder.self", *there)
 
 
 def test_probe_picture_shows_the_exact_weights_with_both_axes_named():
