@@ -51,6 +51,13 @@ def test_the_file_is_named_whole_in_the_tooltip_and_can_be_taken_away(qtbot: QtB
     assert field.text == "Open a picture…" and not clear.isVisible()
 
 
+def test_what_was_done_to_the_file_is_in_the_tooltip(qtbot: QtBot, themes: ThemeManager) -> None:
+    field = _field(qtbot)
+    field.set_file(CAT)
+    field.set_file(CAT, ("cat.png: resized from 640 x 480 to 224 x 224 pixels",))
+    assert "resized from 640 x 480 to 224 x 224 pixels" in _buttons(field)[0].toolTip()
+
+
 def test_a_long_name_leaves_room_for_what_stands_beside_it(qtbot: QtBot, themes: ThemeManager) -> None:
     field = _field(qtbot)
     field.set_file(GivenFile(path=Path("/" + 200 * "x" + ".png"), stamp=None))

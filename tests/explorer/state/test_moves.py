@@ -160,3 +160,9 @@ def test_attention_that_is_not_a_number_is_said_with_its_layers() -> None:
     notices = with_trace(facts)(AppState()).notices
     assert [notice.severity for notice in notices] == ["warning"]
     assert "decoder self-attention, layer 1, 2, is not a number" in notices[0].text
+
+
+def test_what_was_computed_otherwise_than_in_training_is_told() -> None:
+    facts = replace(trace_facts(), notes=("positions were interpolated to 3 x 2 patches",))
+    (notice,) = with_trace(facts)(AppState()).notices
+    assert (notice.severity, notice.text) == ("info", "tiny: positions were interpolated to 3 x 2 patches")
