@@ -87,6 +87,7 @@ def _summary(reading: Reading, n_parameters: int, dtype: str) -> str:
         f"{name} of {counted(stack.n_layers, 'layer')} with {counted(stack.layers[0].attention.n_heads, 'head')}, "
         f"width {stack.d_model}"
         for name, stack in reading.config.stacks.items()
+        if stack.layers
     ]
     kind = f"{positions_name(reading.config)} positions, head: {head_name(reading.config)}"
     return f"{reading.label}: {'; '.join(stacks)}; {kind}; {size}"

@@ -86,6 +86,8 @@ class Expression:
 
 def express(config: ModelConfig, family: Family) -> Expression:
     """The config as the family says it; ConfigError names the first field the family cannot say."""
+    if absent := next((name for name, stack in config.stacks.items() if not stack.layers), None):
+        raise ConfigError(f"config.{absent} has no layers: no family has models whose {absent} is left out")
     foreign = family.write(config)
     read = family.read(foreign.keys, weights_of(family.names, foreign.stored, architecture=foreign.architecture))
     difference = _first_difference(config_to_json(config), config_to_json(read), "config")

@@ -117,6 +117,8 @@ def _sizes(config: ModelConfig) -> dict[str, object]:
 
 
 def _stack_sizes(stack: StackConfig) -> dict[str, object]:
+    if not stack.layers:
+        return {"d_model": stack.d_model}
     layer = stack.layers[0]
     return {
         "n_layers": stack.n_layers,

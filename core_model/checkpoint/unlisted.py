@@ -33,10 +33,6 @@ _WHAT_IT_IS = {name: reason for reason, names in _MODEL_TYPES.items() for name i
 _BY_NAMES = (
     (".mixer.A_log", "a model without attention (Mamba)"),
     (
-        "multihead_attn.in_proj_weight",
-        "a torch.nn.TransformerDecoder without its encoder: save the nn.Transformer that holds both",
-    ),
-    (
         "bias_k",
         "a torch.nn.MultiheadAttention with a learned key and value (add_bias_kv), which are not computed here",
     ),

@@ -114,7 +114,9 @@ class ModelConfig:
         The attention that pools a tower is the only layer of a site of its own, vision.pool.
         """
         sites = {
-            f"{name}.self": tuple(layer.attention for layer in stack.layers) for name, stack in self.stacks.items()
+            f"{name}.self": tuple(layer.attention for layer in stack.layers)
+            for name, stack in self.stacks.items()
+            if stack.layers
         }
         if self.encoder and self.decoder:
             cross = tuple(layer.cross_attention for layer in self.decoder.layers if layer.cross_attention)

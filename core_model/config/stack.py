@@ -44,6 +44,7 @@ class StackConfig:
     """One tower of layers: embedding, absolute positions, layers, final norm.
 
     `weights_of[i]` is the layer whose weights layer i uses (ALBERT runs one set many times); empty means each its own.
+    Without layers it stands for an encoder that is not part of the model: the vectors given are its output.
     """
 
     d_model: int
@@ -57,8 +58,8 @@ class StackConfig:
 
     def __post_init__(self) -> None:
         require_counts(self, 1, "d_model")
-        if not self.layers:
-            raise ConfigError("layers is empty: a stack needs at least one layer")
+        if not self.layers and not isinstance(self.embedding, VectorEmbedding):
+            raise ConfigError("layers is empty: a stack needs at least one layer, unless it is given vectors")
         self._check_shared_weights()
         self._check_shared_tables()
         self._check_distances()

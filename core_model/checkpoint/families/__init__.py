@@ -141,6 +141,8 @@ FAMILIES: tuple[Family, ...] = (
     torch_modules.TRANSFORMER,
     torch_modules.ENCODER,
     torch_modules.LAYER,
+    torch_modules.DECODER,
+    torch_modules.DECODER_LAYER,
     torch_modules.ATTENTION,
 )
 

@@ -1,4 +1,4 @@
-"""State dicts of PyTorch's own modules: Transformer, TransformerEncoder and its layer, MultiheadAttention.
+"""State dicts of PyTorch's own modules: Transformer, its encoder and decoder, their layers, MultiheadAttention.
 
 They hold no token table: their inputs are vectors. The number of heads, whether norms come first, the activation and
 add_zero_attn are in no tensor; the first is asked, the others are torch's defaults unless given. A module of one's own
@@ -35,6 +35,7 @@ _LAYER_PLACES = {
     "norm_first": "norm_first",
 }
 _FIRST = r"layers\.0\.self_attn\.in_proj_weight"
+_CROSSING = r"multihead_attn\.in_proj_weight"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,12 @@ def _read_transformer(keys: TorchKeys, weights: Weights) -> ModelConfig:
 
 def _read_encoder(keys: TorchKeys, weights: Weights) -> ModelConfig:
     return ModelConfig(encoder=_stack(keys, keys.n_layers))
+
+
+def _read_decoder(keys: TorchKeys, weights: Weights) -> ModelConfig:
+    """The encoder's output is given."""
+    memory = StackConfig(d_model=keys.d_model, embedding=VectorEmbedding(), layers=())
+    return ModelConfig(encoder=memory, decoder=_stack(keys, keys.n_layers, is_decoder=True))
 
 
 def _read_attention(keys: TorchKeys, weights: Weights) -> ModelConfig:
@@ -171,6 +178,10 @@ def _has_no_decoder(weights: Weights) -> bool:
     return not any("multihead_attn" in name for name in weights.shapes)
 
 
+def _crosses_once(weights: Weights) -> bool:
+    return sum(name.endswith("multihead_attn.in_proj_weight") for name in weights.shapes) == 1
+
+
 def _is_alone(weights: Weights) -> bool:
     """Whether there is one attention in the file, without learned keys and values of its own."""
     n_attentions = sum(name.endswith("in_proj_weight") for name in weights.shapes)
@@ -219,6 +230,26 @@ LAYER = replace(
     ),
     markers=(r"(.*\.)?self_attn\.in_proj_weight", r"(.*\.)?linear1\.weight"),
     fit=_is_alone,
+)
+DECODER = replace(
+    ENCODER,
+    key="torch_decoder",
+    label="torch.nn.TransformerDecoder",
+    model_types=("torch.nn.TransformerDecoder",),
+    read=_read_decoder,
+    names=NameTable(rows=lambda config: _stack_rows(config, "", "decoder"), anchor=rf"layers\.0\.{_CROSSING}"),
+    markers=(rf"(.*\.)?layers\.0\.{_CROSSING}",),
+    fit=lambda weights: True,
+)
+DECODER_LAYER = replace(
+    LAYER,
+    key="torch_decoder_layer",
+    label="torch.nn.TransformerDecoderLayer",
+    model_types=("torch.nn.TransformerDecoderLayer",),
+    read=_read_decoder,
+    names=NameTable(rows=lambda config: _stack_rows(config, "", "decoder", their_layer=""), anchor=_CROSSING),
+    markers=(rf"(.*\.)?{_CROSSING}", r"(.*\.)?linear1\.weight"),
+    fit=_crosses_once,
 )
 ATTENTION = Family(
     key="torch_attention",

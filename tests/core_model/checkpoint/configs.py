@@ -175,6 +175,15 @@ def listener() -> ModelConfig:
     )
 
 
+def reader() -> ModelConfig:
+    """A decoder of vectors beside an encoder that is not part of the model."""
+    crossing = {"cross_attention": multi_head(WIDTH, 2), "cross_residual": ResidualSpec(before=NormSpec())}
+    return ModelConfig(
+        encoder=stack(embedding=VectorEmbedding()),
+        decoder=stack(layer(multi_head(WIDTH, 3, mask=_CAUSAL), **crossing), embedding=VectorEmbedding()),
+    )
+
+
 def two_towers() -> ModelConfig:
     """A tower of text, and one that is a lone attention over given vectors."""
     alone = layer(
@@ -229,6 +238,7 @@ EVERY = {
         image_classifier,
         patch_guesser,
         listener,
+        reader,
         two_towers,
         compared_towers,
     )

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from core_model.checkpoint import open_checkpoint
+from core_model.checkpoint.export import express, expressing_families, family_named
 from core_model.errors import ConfigError, TraceError
 from core_model.trace import Inputs, Trace, run_trace
 from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT
@@ -152,6 +153,39 @@ def test_a_lone_layer_of_an_encoder_is_one_with_its_feed_forward(
         assert checkpoint.info.family == "torch_encoder_layer" and checkpoint.info.unexpected == ()
         model = checkpoint.load_model()
     assert_agrees(run_trace(model, Inputs(embeddings=source.numpy())), *maps(layer, source))
+
+
+def test_a_decoder_alone_is_written_as_no_family(tmp_path: Path) -> None:
+    module = nn.TransformerDecoder(nn.TransformerDecoderLayer(D_MODEL, N_HEADS, D_HIDDEN), 2)
+    with open_checkpoint(saved(module, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
+        assert checkpoint.config is not None
+        assert expressing_families(checkpoint.config) == ()
+        with pytest.raises(ConfigError, match="encoder has no layers"):
+            express(checkpoint.config, family_named("t5"))
+
+
+@pytest.mark.parametrize("is_layer", [False, True], ids=["decoder", "layer"])
+@pytest.mark.parametrize(
+    ("arguments", "assume"), [({}, {}), (ARGUMENTS, OTHERWISE), ({"bias": False}, {})], ids=["post", "pre", "no-bias"]
+)
+def test_a_decoder_without_its_encoder_reads_the_output_it_is_given(
+    arguments: dict[str, Any], assume: dict[str, object], is_layer: bool, tmp_path: Path
+) -> None:
+    """Beside it an encoder of other names, which is left out."""
+    layer = nn.TransformerDecoderLayer(D_MODEL, N_HEADS, D_HIDDEN, batch_first=True, **arguments)
+    module = seeded(layer if is_layer else nn.TransformerDecoder(layer, 3))
+    parts = {"table": nn.Embedding(7, D_MODEL), "decoder": module}
+    folder = saved(nn.ModuleDict(parts if is_layer else {"before": encoder(), **parts}), tmp_path)
+    source, target = vectors(N_SOURCE, 1), vectors(N_TARGET, 2)
+    with open_checkpoint(folder, assume={"n_heads": N_HEADS, **assume}) as checkpoint:
+        assert checkpoint.info.family == ("torch_decoder_layer" if is_layer else "torch_decoder")
+        assert all(name.startswith(("table.", "before.")) for name in checkpoint.info.unexpected)
+        assert [site.site for site in checkpoint.info.sites] == ["decoder.self", "decoder.cross"]
+        model = checkpoint.load_model()
+    trace = run_trace(model, Inputs(embeddings=source.numpy(), decoder_embeddings=target.numpy()))
+    causal = nn.Transformer.generate_square_subsequent_mask(N_TARGET)
+    seen, output = maps(module, target, source, tgt_mask=causal)
+    assert_agrees(trace, {site.replace("encoder", "decoder"): found for site, found in seen.items()}, output)
 
 
 @pytest.mark.parametrize("bias", [True, False])

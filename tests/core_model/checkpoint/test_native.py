@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from core_model.checkpoint import native, open_checkpoint, writing
 from core_model.checkpoint.config_codec import config_from_json, config_to_json
 from core_model.checkpoint.native import save_run_model
-from core_model.config import AudioEmbedding, ModelConfig, PatchEmbedding
+from core_model.config import AudioEmbedding, ModelConfig, PatchEmbedding, VectorEmbedding
 from core_model.errors import CheckpointError, ConfigError, CoreError
 from core_model.nn.transformer import Transformer
 from core_model.shapes import tensor_shapes
 from core_model.tokenize.native import CharacterTokenizer
 from core_model.trace import Inputs, run_trace
-from tests.core_model.checkpoint.configs import EVERY, mixture, translator
+from tests.core_model.checkpoint.configs import EVERY, WIDTH, mixture, translator
 
 TOKENIZER = CharacterTokenizer.of_text("abcdefgh", special=("<s>", "</s>", "<pad>"))
 
@@ -50,6 +50,9 @@ def inputs_for(config: ModelConfig) -> Inputs:
         return Inputs(pixels=rng.normal(size=(first.n_channels, *first.image_size)))
     if isinstance(first, AudioEmbedding):
         return Inputs(features=rng.normal(size=(first.n_features, 7)), decoder_ids=decoder_ids)
+    if isinstance(first, VectorEmbedding):
+        memory, read = rng.normal(size=(4, WIDTH)), rng.normal(size=(2, WIDTH))
+        return Inputs(embeddings=memory, decoder_embeddings=read)
     return Inputs(ids=[3, 4, 5, 6], decoder_ids=decoder_ids)
 
 

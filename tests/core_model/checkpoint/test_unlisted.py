@@ -11,7 +11,7 @@ from torch import nn
 from core_model.checkpoint import open_checkpoint
 from core_model.errors import CheckpointError
 from tests.core_model.checkpoint import tiny
-from tests.core_model.checkpoint.test_families_torch import D_HIDDEN, D_MODEL, N_HEADS, saved
+from tests.core_model.checkpoint.test_families_torch import D_MODEL, N_HEADS, saved
 
 
 def refusal(folder: Path) -> str:
@@ -57,13 +57,11 @@ def test_mamba_is_known_without_a_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "what"),
     [
-        (nn.TransformerDecoder(nn.TransformerDecoderLayer(D_MODEL, N_HEADS, D_HIDDEN), 2), "without its encoder"),
-        (nn.TransformerDecoderLayer(D_MODEL, N_HEADS, D_HIDDEN), "without its encoder"),
         (nn.MultiheadAttention(D_MODEL, N_HEADS, add_bias_kv=True), "a learned key and value (add_bias_kv)"),
         (nn.MultiheadAttention(D_MODEL, N_HEADS, kdim=12, vdim=14), "keys and values of other widths (kdim, vdim)"),
         (nn.ModuleList(nn.MultiheadAttention(D_MODEL, N_HEADS) for _ in range(2)), "several torch.nn.Multihead"),
     ],
-    ids=["decoder", "decoder-layer", "learned-keys", "other-widths", "several-attentions"],
+    ids=["learned-keys", "other-widths", "several-attentions"],
 )
 def test_a_module_of_torch_that_is_not_computed_is_named(module: nn.Module, what: str, tmp_path: Path) -> None:
     assert what in refusal(saved(module, tmp_path))
