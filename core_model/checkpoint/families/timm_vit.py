@@ -1,4 +1,4 @@
-"""ViT as the timm library stores it (Wightman 2019), DeiT, DINOv2 and CLIP's among them.
+"""ViT as the timm library stores it (Wightman 2019), DeiT, DINOv2, CLIP's and SigLIP's among them.
 
 Its config.json names an architecture, but sizes only where they are not that architecture's own: the shapes tell them,
 and its name the number of heads. A file with any weight that is not a plain ViT's is of another model of timm and not
@@ -17,6 +17,7 @@ from core_model.checkpoint.families.family import Family, Foreign, NameTable, Ro
 from core_model.checkpoint.families.fields import Count, Positive, equal_heads
 from core_model.config import (
     Activation,
+    AttentionPooling,
     FeedForwardSpec,
     HeadSpec,
     LayerSpec,
@@ -28,14 +29,18 @@ from core_model.config import (
     QueryKeyNorm,
     ResidualSpec,
     StackConfig,
+    VectorSpec,
+    VectorsSpec,
     multi_head,
 )
 from core_model.errors import ConfigError
 
+_POOL = "attn_pool"
 _TOKENS = ("cls_token", "dist_token", "reg_token")
 _PLAIN = re.compile(
     r"(cls_token|dist_token|reg_token|pos_embed|patch_embed\.proj\.\w+|(norm_pre|norm|fc_norm|head|head_dist)\.\w+"
-    r"|blocks\.\d+\.(norm1|norm2|attn\.(qkv|q_norm|k_norm|proj)|mlp\.fc1|mlp\.fc2)\.\w+|blocks\.\d+\.ls[12]\.gamma)"
+    r"|blocks\.\d+\.(norm1|norm2|attn\.(qkv|q_norm|k_norm|proj)|mlp\.fc1|mlp\.fc2)\.\w+|blocks\.\d+\.ls[12]\.gamma"
+    r"|attn_pool\.(latent|(q|kv|proj|norm|mlp\.fc1|mlp\.fc2)\.\w+))"
 )
 _ACTIVATIONS: dict[str, Activation] = {
     "gelu": "gelu",
@@ -120,28 +125,47 @@ def _read(keys: TimmKeys, weights: Weights) -> ModelConfig:
         feed_forward=_feed_forward(keys, weights),
         feed_forward_residual=residual,
     )
-    encoder = StackConfig(
+    stack = StackConfig(
         d_model=keys.embed_dim,
         embedding=patches,
         position=LearnedPositions(max_length=patches.n_positions),
         layers=(layer,) * keys.depth,
         final_norm=norm if "norm.weight" in weights else None,
     )
-    return ModelConfig(encoder=encoder, head=_head(weights, keys, norm))
+    if f"{_POOL}.latent" in weights:
+        return ModelConfig(vision=stack, vectors=VectorsSpec(vision=_pooled(keys, weights, norm)))
+    return ModelConfig(encoder=stack, head=_head(weights, keys, norm))
 
 
-def _feed_forward(keys: TimmKeys, weights: Weights) -> FeedForwardSpec:
+def _feed_forward(keys: TimmKeys, weights: Weights, name: str = "blocks.0.mlp") -> FeedForwardSpec:
     """Two maps or, where the first is twice as wide as the second reads, SwiGLU."""
-    is_gated = weights.size("blocks.0.mlp.fc1.weight", 0) != keys.d_hidden
+    d_hidden = weights.size(f"{name}.fc2.weight", 1) or keys.d_hidden
+    is_gated = weights.size(f"{name}.fc1.weight", 0) != d_hidden
     if keys.act_layer not in _ACTIVATIONS:
         raise ConfigError(f"act_layer is {keys.act_layer!r} in config.json: expected one of {', '.join(_ACTIVATIONS)}")
     return FeedForwardSpec(
-        d_hidden=keys.d_hidden,
+        d_hidden=d_hidden,
         gated=is_gated,
         activation="silu" if is_gated else _ACTIVATIONS[keys.act_layer],
-        bias="blocks.0.mlp.fc1.bias" in weights,
-        output_bias="blocks.0.mlp.fc2.bias" in weights,
+        bias=f"{name}.fc1.bias" in weights,
+        output_bias=f"{name}.fc2.bias" in weights,
     )
+
+
+def _pooled(keys: TimmKeys, weights: Weights, norm: NormSpec) -> VectorSpec:
+    """The vector of a tower that attention pools (SigLIP)."""
+    has_bias = {part: f"{_POOL}.{part}.bias" in weights for part in ("q", "kv", "proj")}
+    attention = multi_head(
+        keys.embed_dim,
+        keys.num_heads,
+        query_bias=has_bias["q"],
+        key_bias=has_bias["kv"],
+        value_bias=has_bias["kv"],
+        output_bias=has_bias["proj"],
+    )
+    feed_forward = _feed_forward(keys, weights, f"{_POOL}.mlp")
+    pooling = AttentionPooling(attention=attention, norm=norm, feed_forward=feed_forward)
+    return VectorSpec(pooling="attention", attention=pooling)
 
 
 def _patches(weights: Weights, keys: TimmKeys) -> PatchEmbedding:
@@ -204,7 +228,7 @@ def _token_rows(config: ModelConfig, *names: str) -> tuple[Row, ...]:
     return tuple(
         Row(
             theirs=part,
-            ours=(f"encoder.embedding.{ours}",),
+            ours=(f"{config.output_name}.embedding.{ours}",),
             conversion=Rows(counts=(*(1,) * (len(part) - 1), n_rows - len(part) + 1)),
         )
         for ours, n_rows, part in parts
@@ -221,15 +245,16 @@ def _rows_with_class_token(config: ModelConfig) -> tuple[Row, ...]:
 
 
 def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    theirs, ours = "blocks.{i}", "encoder.layers.{i}"
+    stack = config.output_name
+    theirs, ours = "blocks.{i}", f"{stack}.layers.{{i}}"
     is_gated = config.output_stack.layers[0].feed_forward.gated
     maps = ("gate", "input") if is_gated else ("input",)
     is_distilled = config.head is not None and config.head.pooling == "first_two"
     heads = ("head.*", "head_dist.*") if is_distilled else ("head.*",)
     return (
-        row("patch_embed.proj.*", "encoder.embedding.patches.*"),
-        row("norm_pre.*", "encoder.embedding.norm.*"),
-        row("pos_embed", "encoder.position.weight", conversion=WRAPPED),
+        row("patch_embed.proj.*", f"{stack}.embedding.patches.*"),
+        row("norm_pre.*", f"{stack}.embedding.norm.*"),
+        row("pos_embed", f"{stack}.position.weight", conversion=WRAPPED),
         row(f"{theirs}.norm1.*", f"{ours}.attention_residual.before.*"),
         row(f"{theirs}.attn.qkv.*", *(f"{ours}.attention.{part}.*" for part in ("query", "key", "value"))),
         row(f"{theirs}.attn.q_norm.*", f"{ours}.attention.query_norm.*"),
@@ -240,9 +265,24 @@ def _rows(config: ModelConfig) -> tuple[Row, ...]:
         row(f"{theirs}.mlp.fc1.*", *(f"{ours}.feed_forward.{part}.*" for part in maps)),
         row(f"{theirs}.mlp.fc2.*", f"{ours}.feed_forward.output.*"),
         row(f"{theirs}.ls2.gamma", f"{ours}.feed_forward_residual.learned_scale"),
-        row("norm.*", "encoder.final_norm.*"),
+        row("norm.*", f"{stack}.final_norm.*"),
         row("fc_norm.*", "head.norm.*"),
         Row(theirs=heads, ours=("head.output.*",), conversion=Averaged() if is_distilled else SAME),
+        *_pool_rows(),
+    )
+
+
+def _pool_rows() -> tuple[Row, ...]:
+    """What pools a tower."""
+    ours = "vectors.vision.pool"
+    return (
+        row(f"{_POOL}.latent", f"{ours}.probe", conversion=WRAPPED),
+        row(f"{_POOL}.q.*", f"{ours}.attention.query.*"),
+        row(f"{_POOL}.kv.*", f"{ours}.attention.key.*", f"{ours}.attention.value.*"),
+        row(f"{_POOL}.proj.*", f"{ours}.attention.output.*"),
+        row(f"{_POOL}.norm.*", f"{ours}.norm.*"),
+        row(f"{_POOL}.mlp.fc1.*", f"{ours}.feed_forward.input.*"),
+        row(f"{_POOL}.mlp.fc2.*", f"{ours}.feed_forward.output.*"),
     )
 
 
@@ -255,8 +295,9 @@ def _sizes(weights: Weights) -> Mapping[str, object]:
 
 
 def _is_plain(weights: Weights) -> bool:
-    """Whether every weight is one of a plain ViT."""
-    return all(_PLAIN.fullmatch(name) for name in weights.shapes)
+    """Whether every weight is one of a plain ViT, and what pools it pools all and is the end."""
+    is_pooled_otherwise = f"{_POOL}.latent" in weights and any(name in weights for name in (*_TOKENS, "head.weight"))
+    return all(_PLAIN.fullmatch(name) for name in weights.shapes) and not is_pooled_otherwise
 
 
 FAMILY = Family(

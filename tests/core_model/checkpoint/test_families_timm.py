@@ -76,10 +76,28 @@ class Block(nn.Module):
         return x + self.ls2(self.mlp(self.norm2(x)))
 
 
+class AttentionPool(nn.Module):
+    """timm's AttentionPoolLatent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.latent = nn.Parameter(torch.zeros(1, 1, WIDTH))
+        self.q, self.kv, self.proj = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.norm, self.mlp = nn.LayerNorm(WIDTH, eps=1e-6), Mlp(swiglu=False)
+        self.seen = torch.empty(0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q = self.q(self.latent).reshape(1, 1, N_HEADS, -1).transpose(1, 2)
+        k, v = self.kv(x).reshape(1, -1, 2, N_HEADS, WIDTH // N_HEADS).permute(2, 0, 3, 1, 4)
+        self.seen = (q @ k.transpose(-2, -1) * (WIDTH // N_HEADS) ** -0.5).softmax(-1)
+        x = self.proj((self.seen @ v).transpose(1, 2).reshape(1, 1, WIDTH))
+        return (x + self.mlp(self.norm(x)))[:, 0]
+
+
 class VisionTransformer(nn.Module):
     """`placed` is how many of the tokens before the patches have a position: all, or none (no_embed_class).
 
-    Pool "avg" norms the mean of the patches, "avg of normed" takes the mean of normed ones.
+    Pool "avg" norms the mean of the patches, "avg of normed" takes the mean of normed ones, "map" is by attention.
     """
 
     def __init__(
@@ -106,7 +124,8 @@ class VisionTransformer(nn.Module):
         self.blocks = nn.Sequential(*(Block(**block) for _ in range(DEPTH)))
         self.norm = nn.LayerNorm(WIDTH, eps=1e-6) if pool != "avg" else nn.Identity()
         self.fc_norm = nn.LayerNorm(WIDTH, eps=1e-6) if pool == "avg" else nn.Identity()
-        self.head = nn.Identity() if pool == "none" else nn.Linear(WIDTH, CLASSES)
+        self.head = nn.Identity() if pool in ("none", "map") else nn.Linear(WIDTH, CLASSES)
+        self.attn_pool = AttentionPool() if pool == "map" else nn.Identity()
         if "dist_token" in self.names:
             self.head_dist = nn.Linear(WIDTH, CLASSES)
 
@@ -115,8 +134,8 @@ class VisionTransformer(nn.Module):
         tokens = [getattr(self, name) for name in self.names]
         x = torch.cat((*tokens, x), 1) + self.pos_embed if self.placed else torch.cat((*tokens, x + self.pos_embed), 1)
         x = self.norm(self.blocks(self.norm_pre(x)))
-        if self.pool == "none":
-            return x
+        if self.pool in ("none", "map"):
+            return self.attn_pool(x)
         if self.pool.startswith("avg"):
             return self.head(self.fc_norm(x[:, self.n_tokens :].mean(1)))
         if "dist_token" in self.names:
@@ -184,6 +203,23 @@ def test_every_head_and_the_output_agree(arguments: dict[str, Any], tmp_path: Pa
     assert strongest > 0.5, "a flat reference would agree with anything"
     got = trace.hidden if trace.logits is None else trace.logits
     np.testing.assert_allclose(got, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
+
+
+def test_a_tower_that_attention_pools_agrees_on_every_head_and_its_vector(tmp_path: Path) -> None:
+    model: Any = seeded(VisionTransformer(tokens=(), pool="map"))
+    pixels = torch.randn(3, SIDE * PATCH, SIDE * PATCH, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        want = model(pixels[None])[0].numpy()
+    with open_checkpoint(saved(model, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
+        assert checkpoint.info.refusal is None
+        assert checkpoint.info.unexpected == ()
+        trace = run_trace(checkpoint.load_model(), Inputs(pixels=pixels.numpy()))
+    maps = {("vision.self", layer): block.attn.seen[0] for layer, block in enumerate(model.blocks)}
+    for (site, layer), heads in {**maps, ("vision.pool", 0): model.attn_pool.seen[0]}.items():
+        for head, weights in enumerate(heads.numpy()):
+            np.testing.assert_allclose(trace.attention(site, layer, head), weights, atol=ATTENTION_LIMIT, rtol=0)
+    vector = trace.vectors["vision"]
+    np.testing.assert_allclose(vector, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
 
 
 def test_registers_that_no_class_token_leads_are_called_registers(tmp_path: Path) -> None:
@@ -308,7 +344,9 @@ def test_arguments_that_are_not_computed_are_refused_by_name(
         checkpoint.load_model()
 
 
-@pytest.mark.parametrize("name", ["blocks.0.attn.norm.weight", "attn_pool.latent", "blocks.0.attn.q_bias"])
+@pytest.mark.parametrize(
+    "name", ["blocks.0.attn.norm.weight", "attn_pool.latent", "attn_pool.pos_embed", "blocks.0.attn.q_bias"]
+)
 def test_another_model_with_some_of_its_names_is_not_taken_for_it(name: str, tmp_path: Path) -> None:
     folder = saved(VisionTransformer(), tmp_path, **{name: torch.ones(WIDTH)})
     with open_checkpoint(folder, assume={"n_heads": N_HEADS}) as checkpoint:
