@@ -58,7 +58,7 @@ class StatePage(QStackedWidget):
         self._turn_to(self._content)
 
     def show_empty(self, text: str, action: str = "", *, tip: str = "", is_enabled: bool = True) -> None:
-        """What to do, with a button where `action` names one; `tip` is its tooltip, `is_enabled` if it can be done now."""
+        """What to do, with a button where `action` names one; `tip` explains it, `is_enabled` if it can be done now."""
         if not text and not action:
             self._turn_to(self._blank)
             return
