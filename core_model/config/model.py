@@ -44,6 +44,9 @@ class ModelConfig:
             raise ConfigError("the model has neither an encoder nor a decoder: give at least one")
         if self.has_towers and (self.encoder or self.decoder):
             raise ConfigError("the model has a tower (text, vision) beside an encoder or a decoder: leave one kind out")
+        empty = next((name for name, stack in self.stacks.items() if not stack.layers), None)
+        if empty is not None and not (empty == "encoder" and self.decoder):
+            raise ConfigError(f"{empty}.layers is empty: only an encoder beside a decoder may have its output given")
         crosses = self.decoder is not None and any(layer.cross_attention for layer in self.decoder.layers)
         if self.encoder and self.decoder and not crosses:
             raise ConfigError("the decoder has no cross_attention: with an encoder, at least one layer must read it")

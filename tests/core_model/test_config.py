@@ -49,6 +49,7 @@ EMBEDDING = TokenEmbedding(vocab_size=10, d_embedding=16)
 PATCHES = {"image_size": (4, 6), "patch_size": (2, 2)}
 STACK = StackConfig(d_model=16, embedding=EMBEDDING, layers=(LAYER, LAYER))
 READER = replace(STACK, layers=(CROSSING, LAYER))
+GIVEN = replace(STACK, embedding=VectorEmbedding(), layers=())
 TIED = HeadSpec(n_outputs=10, task="language_model", tied=True)
 BUCKETS = replace(LAYER, attention=multi_head(16, 4, position=BucketedPositions()))
 REGISTERED = PatchEmbedding(image_size=(4, 6), patch_size=(2, 2), n_registers=1)
@@ -175,6 +176,9 @@ def test_a_value_outside_its_limits_is_named_with_them(make, given, message):
         (STACK, {"layers": (LAYER, borrowing())}, r"from_layer of layer 1 is 0: .* one of \[\]"),
         (STACK, {"layers": (BUCKETS, borrowing(n_buckets=8))}, r"from_layer of layer 1 is 0: .* the same buckets"),
         (ModelConfig(encoder=STACK), {"encoder": None}, "neither an encoder nor a decoder"),
+        (ModelConfig(encoder=STACK), {"encoder": GIVEN}, "encoder.layers is empty: only an encoder beside a decoder"),
+        (ModelConfig(encoder=STACK, decoder=READER), {"decoder": GIVEN}, "decoder.layers is empty"),
+        (ModelConfig(vision=STACK), {"vision": GIVEN}, "vision.layers is empty"),
         (ModelConfig(encoder=STACK), {"decoder": STACK}, "the decoder has no cross_attention"),
         (ModelConfig(encoder=STACK), {"encoder": READER}, "the encoder has cross_attention: only a decoder"),
         (ModelConfig(decoder=STACK), {"decoder": READER}, "the decoder has cross_attention, but there is no encoder"),
