@@ -14,6 +14,7 @@ from core_model.results import CellFacts
 from explorer.state.answers import InspectorAnswer
 from explorer.state.app_state import AppState
 from explorer.viewmodels.facts import FactRow, FactSection, FactSheet
+from explorer.viewmodels.sizes import weight_text
 
 _NOTHING = "\u2013"
 _SCORE = "Before the normaliser, scale included."
@@ -51,7 +52,7 @@ def _cell(cell: CellFacts, query_text: str, key_text: str) -> FactSection:
         FactRow(name=f"key {cell.key}", value=key_text, role="key", is_token=True),
         FactRow(name="weight", value="masked", tooltip="The query may not look at this key.")
         if cell.masked
-        else FactRow(name="weight", value=f"{cell.weight:.4f}"),
+        else FactRow(name="weight", value=weight_text(cell.weight)),
         FactRow(name="rank", value=_NOTHING if cell.masked else f"{cell.rank} in its row"),
         FactRow(name="score", value=_NOTHING if cell.score is None else f"{cell.score:.3f}", tooltip=_SCORE),
         FactRow(name="row entropy", value=f"{cell.row_entropy:.2f} nat", tooltip=_ENTROPY),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.viewmodels.records import HeatmapPicture
+from explorer.viewmodels.sizes import weight_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ def readout(picture: HeatmapPicture, query: int, key: int) -> Readout | None:
     place = picture.index_of(query, key)
     if place is None or picture.weights is None:
         return None
-    weight, rank = f"{picture.weights[place]:.4f}", ""
+    weight, rank = weight_text(float(picture.weights[place])), ""
     is_exact = picture.weights.shape == (
         picture.rows[1] - picture.rows[0],
         picture.cols[1] - picture.cols[0],

@@ -34,6 +34,11 @@ def number_text(value: float) -> str:
     return grouped(f"{value:.0f}") if 1e4 <= abs(value) < 1e9 else power_text(f"{value:.4g}")
 
 
+def weight_text(weight: float) -> str:
+    """An attention weight to four decimals: 0.8312; of a smaller one two digits, 3.2e-5, for small is not zero."""
+    return power_text(f"{weight:.2g}") if abs(weight) < 1e-4 else f"{weight:.4f}"
+
+
 def grouped(number: str) -> str:
     """ "65536.5" as "65 536.5"; up to four digits stay together."""
     whole, point, decimals = number.partition(".")

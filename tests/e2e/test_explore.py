@@ -26,6 +26,7 @@ from explorer.state.app_state import Cell, ModelInput
 from explorer.state.moves import open_source, pick_head, pick_site, set_display, set_inputs
 from explorer.viewmodels.readout import readout
 from explorer.viewmodels.records import HeatmapPicture
+from explorer.viewmodels.sizes import weight_text
 from explorer.widgets.cell_card import CellCard
 from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.token_strip import TokenStrip
@@ -134,18 +135,18 @@ def test_pointing_at_a_cell_reads_its_exact_weight(launch: Launch, model_folder:
     wait_until_idle(qtbot, explorer)
     rank = 1 + int((weights[7] > weights[7, 3]).sum())
     card = [label.text() for label in part(explorer, CellCard).findChildren(QLabel)]
-    assert f"{weights[7, 3]:.4f}" in card
+    assert weight_text(weights[7, 3]) in card
     assert f"rank {rank} of 8" in card  # a causal row sees itself and the seven before it
     facts = {
         row.name: row.value for section in explorer.window.host("inspector").picture.sections for row in section.rows
     }
-    assert facts["weight"] == f"{weights[7, 3]:.4f}"
+    assert facts["weight"] == weight_text(weights[7, 3])
     assert facts["rank"] == f"{rank} in its row"
     explorer.store.apply(pick_head(1, 0))
     wait_until_idle(qtbot, explorer)
     weights = attention(model_folder / "decoder", TEXT, "decoder.self", 1, 0)
     card = part(explorer, CellCard)
-    assert f"{weights[7, 3]:.4f}" in [label.text() for label in card.findChildren(QLabel)]
+    assert weight_text(weights[7, 3]) in [label.text() for label in card.findChildren(QLabel)]
     explorer.store.apply(set_inputs(ModelInput(text="a dog")))
     assert card.isHidden()
 
@@ -192,7 +193,7 @@ def test_a_long_text_is_pooled_and_exact_where_one_zooms_in(launch: Launch, mode
     np.testing.assert_allclose(tile.values, weights[slice(*tile.rows), slice(*tile.cols)], rtol=1e-5)
     cell = readout(tile, 920, 520)
     assert cell is not None
-    assert cell.weight == f"{weights[920, 520]:.4f}"
+    assert cell.weight == weight_text(weights[920, 520])
     plot.reset_view()
     qtbot.waitUntil(lambda: plot.picture is picture(explorer), timeout=30_000)
 

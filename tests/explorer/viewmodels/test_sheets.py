@@ -15,7 +15,7 @@ from explorer.viewmodels.inspector import inspector_sheet
 from explorer.viewmodels.model_card import health, model_card
 from explorer.viewmodels.search import best_matches
 from explorer.viewmodels.sites import site_name
-from explorer.viewmodels.sizes import bytes_text, count_text, number_text
+from explorer.viewmodels.sizes import bytes_text, count_text, number_text, weight_text
 from tests.explorer.states import model_info, opened, traced_state
 
 CAUSAL = multi_head(64, 4, mask=MaskSpec(causal=True))
@@ -189,3 +189,10 @@ def test_the_note_of_the_heads_comes_from_their_answer_alone(
         site="decoder.self", thumbnails=np.zeros((2, 1, 2, 2), np.float32), shape=shape, not_numbers=spoilt
     )
     assert heads_picture(answer, AppState()).note == note
+
+
+@pytest.mark.parametrize(
+    ("weight", "text"), [(0.83121, "0.8312"), (1.0, "1.0000"), (3.24e-5, "3.2e-5"), (9.96e-21, "1e-20"), (0.0, "0")]
+)
+def test_a_small_weight_is_not_said_to_be_zero(weight: float, text: str) -> None:
+    assert weight_text(weight) == text
