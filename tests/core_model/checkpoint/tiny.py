@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from safetensors.numpy import save_file
+
+from core_model.checkpoint import open_checkpoint
+from core_model.errors import CoreError
 
 D_MODEL, N_LAYERS, VOCAB, LENGTH = 8, 2, 11, 7
 
@@ -52,6 +56,21 @@ def write(
     (folder / "config.json").write_text(json.dumps(CONFIG if config is None else config))
     save_file(dict(tensors() if weights is None else weights), folder / "model.safetensors")
     return folder
+
+
+def changed(**changes: object) -> dict[str, Any]:
+    """The good config with changes; a value of ... removes the key."""
+    return {key: value for key, value in {**CONFIG, **changes}.items() if value is not ...}
+
+
+def refusal(folder: Path) -> CoreError:
+    """What loading is refused with; the tensors are listed all the same."""
+    with open_checkpoint(folder) as checkpoint:
+        assert checkpoint.tensors
+        with pytest.raises(CoreError) as caught:
+            checkpoint.load_model()
+        assert str(caught.value) == checkpoint.info.refusal
+    return caught.value
 
 
 def write_shards(folder: Path, names: tuple[str, str] | None = None) -> tuple[Path, Path]:
