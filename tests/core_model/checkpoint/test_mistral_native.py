@@ -14,6 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, MistralForCausalLM, P
 
 from core_model.checkpoint import open_checkpoint
 from core_model.checkpoint.export import save_as_family
+from core_model.checkpoint.pickles import convert_pickle
 from core_model.errors import ConfigError, CoreError
 from core_model.trace import Inputs, run_trace
 from tests.core_model.checkpoint.references import (
@@ -179,6 +180,17 @@ def test_beside_the_librarys_files_each_is_read_as_what_it_is(tmp_path: Path) ->
         with open_checkpoint(path) as checkpoint:
             assert checkpoint.info.family == family
         assert_agrees(path, reference(model), "decoder")
+
+
+def test_a_folder_as_meta_gives_it_away_opens_once_it_is_converted(tmp_path: Path) -> None:
+    """consolidated.00.pth and params.json; its fixed table of rotations passes silently."""
+    model = model_of("llama", hidden_size=48)
+    tensors = native(model, tmp_path / "theirs")
+    folder = write(tmp_path / "meta", {}, **META, dim=48)
+    (folder / "consolidated.safetensors").unlink()
+    torch.save({**tensors, "rope.freqs": torch.ones(4)}, folder / "consolidated.00.pth")
+    convert_pickle(folder, tmp_path / "out")
+    assert_agrees(tmp_path / "out", reference(model), "decoder")
 
 
 def test_without_params_the_number_of_heads_is_asked(tmp_path: Path) -> None:
