@@ -14,13 +14,13 @@ from core_model.config import MaskSpec
 
 def sees(mask: MaskSpec, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     """Whether queries at these positions may see keys at those; the two broadcast. This is the one definition."""
-    distance = query - key
     if mask.window is not None:
+        distance = query - key
         near = distance < mask.window if mask.causal else distance.abs() <= mask.window
         seen = near | (query < mask.n_global) | (key < mask.n_global)
         seen = seen & (distance >= 0) if mask.causal else seen
     else:
-        seen = distance >= 0 if mask.causal else torch.ones_like(distance, dtype=torch.bool)
+        seen = query >= key if mask.causal else torch.ones_like(query == key)
     return seen | (key < mask.n_prefix) if mask.n_prefix else seen
 
 

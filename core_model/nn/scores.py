@@ -128,7 +128,9 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
         s_BHNM = torch.tanh(s_BHNM / spec.soft_cap) * spec.soft_cap
     if heads.is_biased:
         s_BHNM = s_BHNM + bias_block(heads, rows, key_M)
-    return s_BHNM.masked_fill(~visible_block(heads, rows, key_M), float("-inf"))
+    if heads.key_mask_BM is None and masks.hides_nothing(spec.mask):
+        return s_BHNM
+    return s_BHNM.masked_fill_(~visible_block(heads, rows, key_M), float("-inf"))
 
 
 def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:

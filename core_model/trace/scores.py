@@ -103,6 +103,11 @@ class HeadScores:
         """Each row's log-sum-exp [N], sink included; for ReLU its number of visible keys. See `prepare`."""
         return self.prepare()
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the row normalisers need no work: computed before, or by the kernel of the forward pass."""
+        return self._row_normalizer is not None or self._head.logsumexp_BHN is not None
+
     def prepare(self, cancel: CancelToken | None = None) -> torch.Tensor:
         """The row normalisers, computed once: any block is quick from then on. Raises Cancelled between blocks."""
         known_N = self._known_normalizer()

@@ -7,6 +7,7 @@ import gc
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -19,7 +20,7 @@ from core_model.nn.attend import attend
 from core_model.nn.scores import HeadInputs
 from core_model.trace import Inputs, Trace, run_trace
 from core_model.trace.scores import HeadScores
-from core_model.trace.views import pool
+from core_model.trace.views import pool, row_peaks
 from tests.bench import models
 from tests.bench.measure import Line, in_turn, matrix_product_rate, median_seconds, seconds
 
@@ -207,7 +208,26 @@ def _whole_views(device: torch.device) -> list[Line]:
             )
         )
         found.append(_cancel_delay(head, n))
+        found += _first_coarse_pictures(n, device)
     return found
+
+
+def _first_coarse_pictures(n: int, device: torch.device) -> Iterator[Line]:
+    """The sample drawn while one waits, with the peaks of its rows, for a head just asked for: one whose normalisers
+    the forward pass made, and one of capped scores, which has none yet."""
+    for kind, soft_cap in (("full attention", None), ("soft-capped", 30.0)):
+        heads = _random_head(n, device, causal=False).inputs
+        made = torch.zeros(1, 1, n, device=device) if soft_cap is None else None
+        heads = replace(heads, spec=replace(heads.spec, soft_cap=soft_cap), logsumexp_BHN=made)
+
+        def draw(heads: HeadInputs = heads) -> None:
+            head, whole = HeadScores(heads, 0), slice(0, n)
+            picture = pool(head, whole, whole, (1024, 1024), "sample")
+            row_peaks(head, whole, len(picture.weights), "sample")
+
+        spent = median_seconds(draw)
+        work = f"whole view, first coarse picture, {kind}, n={n}"
+        yield Line(work=work, reference="", found=f"{spent * 1e3:.0f} ms", must_be="< 100 ms")
 
 
 def _cancel_delay(head: HeadScores, n: int) -> Line:

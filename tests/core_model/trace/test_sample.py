@@ -13,6 +13,7 @@ from core_model.config import AlibiPositions, AttentionSpec, MaskSpec, multi_hea
 from core_model.errors import Cancelled
 from core_model.nn.positions import alibi_slopes
 from core_model.nn.scores import HeadInputs
+from core_model.trace import views
 from core_model.trace.scores import HeadScores
 from core_model.trace.views import pool, row_peaks
 
@@ -50,6 +51,20 @@ def test_a_sample_computes_the_normalisers_of_its_own_rows_only(monkeypatch: pyt
     head = HeadScores(_head(SPECS["causal"]), 0)
     monkeypatch.setattr(head, "prepare", lambda cancel=None: pytest.fail("all rows were normalised"))
     pool(head, slice(0, N), slice(0, N), (40, 30), "sample")
+
+
+def test_a_sample_of_very_long_rows_takes_cells_of_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "_SAMPLE_SCORES", {True: 20 * N, False: 7 * N + N // 2})
+    heads = _head(SPECS["soft-capped"])
+    whole = HeadScores(heads, 0).weights(slice(0, N), slice(0, N)).numpy()
+    prepared = HeadScores(heads, 0)
+    prepared.prepare()
+    assert pool(prepared, slice(0, N), slice(0, N), (40, 30), "sample").cells == (-(-N // 20), 7)
+    picture = pool(HeadScores(heads, 0), slice(0, N), slice(0, N), (40, 30), "sample")
+    assert picture.cells == (-(-N // 7), 7)
+    np.testing.assert_allclose(picture.weights.numpy(), whole[:: -(-N // 7), ::7], rtol=1e-5, atol=1e-7)
+    pooled = pool(HeadScores(heads, 0), slice(0, N), slice(0, N), (40, 30))
+    assert pooled.cells == (-(-N // 40), 7)
 
 
 def test_a_sample_uses_the_normalisers_the_forward_pass_made() -> None:
