@@ -42,7 +42,9 @@ class Docks:
 
     def regions(self, area: Area) -> list[QWidget]:
         """The docks on one side in reading order: the title row of each, then its panel."""
-        docks = [dock for dock in self._docks.values() if self._window.dockWidgetArea(dock) == _SIDES[area]]
+        side = _SIDES[area]
+        docks = [dock for dock in self._docks.values() if self._window.dockWidgetArea(dock) == side]
+        docks = [dock for dock in docks if not dock.isFloating()]  # which are windows of their own
         return [part for dock in docks for part in (dock.title_row, dock.host)]
 
     def is_open(self, key: str) -> bool:

@@ -98,3 +98,15 @@ def test_a_panel_behind_another_asks_nothing_until_it_comes_to_the_front(
     explorer.window.toggle_panel("model_card")
     wait_until_idle(qtbot, explorer)
     assert explorer.window.host("model_card").picture is not None
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support raise")
+def test_a_floating_panel_is_left_to_its_own_window(launch: Launch, qtbot: QtBot, model_folder: Path) -> None:
+    explorer = launch(model_folder / "decoder", "a cat")
+    dock = explorer.window.findChild(QDockWidget, "dock_inspector")
+    assert dock is not None
+    dock.setFloating(True)
+    explorer.window.activateWindow()
+    (first,) = [button for button in explorer.window.findChildren(QToolButton) if button.text() == "Export"]
+    assert not any(dock.isAncestorOf(widget) for widget in tabbed_through(qtbot, first))
+    dock.setFloating(False)
