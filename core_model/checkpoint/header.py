@@ -1,6 +1,6 @@
 """The header of a safetensors file, checked in full before anything is allocated for it.
 
-The format: 8 bytes, little-endian, the header's length; a JSON object of at most 100 000 000 bytes, padded with spaces;
+The format: 8 bytes, little-endian, the header's length; a JSON object, here of at most 25 000 000 bytes, padded with spaces;
 then the data. Each entry has `dtype`, `shape` and `data_offsets` [begin, end), relative to the data's start; together
 the entries cover the data without holes or overlaps. `__metadata__` is an object of strings and never a tensor.
 """
@@ -15,9 +15,11 @@ from typing import Any
 
 from core_model.checkpoint.stored_types import STORED_TYPES, StoredType
 from core_model.checkpoint.wording import shown
+from core_model.json_size import MOST_VALUES, n_values
 
 LENGTH_BYTES = 8
-MAX_HEADER_BYTES = 100_000_000
+MAX_HEADER_BYTES = 25_000_000
+"""For more than 100 000 tensors. The format allows four times as much, which would take gigabytes to read."""
 _MAX_DIMENSIONS = 64
 _MAX_NUMBER = 2**63 - 1
 
@@ -67,6 +69,8 @@ def parse_header(text: bytes) -> Header:
 
 def _decode(text: bytes) -> dict[str, Any]:
     """The JSON object in the bytes, each key once."""
+    if n_values(text) > MOST_VALUES:
+        raise HeaderError(f"its header holds more than {MOST_VALUES} values: no model has as many tensors")
     try:
         document = json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:

@@ -11,18 +11,21 @@ from core_model.checkpoint.files import open_regular
 from core_model.checkpoint.recognise import N_FIRST_BYTES, is_lfs_pointer
 from core_model.checkpoint.wording import file_name, shown
 from core_model.errors import CheckpointError
+from core_model.json_size import MOST_VALUES, n_values
 
-MAX_JSON_BYTES = 64 * 1024 * 1024
+MAX_JSON_BYTES = 32 * 1024 * 1024
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file of at most 64 MB; CheckpointError names the file and what is wrong with it."""
+    """The JSON object in a file of at most 32 MB; CheckpointError names the file and what is wrong with it."""
     with open_regular(path) as file:
         text = file.read(MAX_JSON_BYTES + 1)
     if len(text) > MAX_JSON_BYTES:
         raise _refused(path, f"is larger than {MAX_JSON_BYTES} bytes: a JSON file of a model is smaller")
+    if n_values(text) > MOST_VALUES:
+        raise _refused(path, f"holds more than {MOST_VALUES} values: a JSON file of a model holds fewer")
     if not text.strip():
         raise _refused(path, "is empty: download it again")
     if is_lfs_pointer(text[:N_FIRST_BYTES]):

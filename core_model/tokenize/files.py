@@ -11,14 +11,17 @@ from typing import TypeVar
 import msgspec
 
 from core_model.errors import TokenizerError
+from core_model.json_size import MOST_VALUES, n_values
 from core_model.wording import shown
 
 T = TypeVar("T")
 
 _TIKTOKEN_LINE = re.compile(rb"[A-Za-z0-9+/]+=* \d+\r?\n")
 
-SIZE_LIMIT = 128 * 2**20
+SIZE_LIMIT = 64 * 2**20
 """Bytes. The largest tokenizers published have 35 MB."""
+MOST_LINES = 600_000
+"""More than twice as many as the largest vocabulary that is published in lines has tokens."""
 
 
 def present(folder: Path, name: str) -> bool:
@@ -78,8 +81,16 @@ def decode_text(path: Path, data: bytes) -> str:
 
 def read_lines(path: Path) -> list[str]:
     """Lines of the file, ended by LF or CRLF only (a vocabulary may hold other line separators as tokens)."""
-    lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
+    data = read_bytes(path)
+    require_few_lines(path, data)
+    lines = [line.removesuffix("\r") for line in decode_text(path, data).split("\n")]
     return lines[:-1] if lines[-1] == "" else lines
+
+
+def require_few_lines(path: Path, data: bytes) -> None:
+    """Refuse a file of more lines than a vocabulary has, before they are taken apart."""
+    if data.count(b"\n") > MOST_LINES:
+        raise fault(path, f"has more than {MOST_LINES:,} lines: use the model's own file")
 
 
 def read_json(path: Path, shape: type[T]) -> T:
@@ -87,8 +98,10 @@ def read_json(path: Path, shape: type[T]) -> T:
     return decode_json(path, read_bytes(path), shape)
 
 
-def decode_json(path: Path, data: bytes, shape: type[T]) -> T:
-    """`data` of `path` decoded into `shape`."""
+def decode_json(path: Path, data: bytes, shape: type[T], *, most: int = MOST_VALUES) -> T:
+    """`data` of `path`, of at most so many values, decoded into `shape`."""
+    if n_values(data) > most:
+        raise fault(path, f"holds more than {most:,} values: use the model's own file")
     text = decode_text(path, data)
     try:
         return msgspec.json.decode(text, type=shape)

@@ -16,6 +16,9 @@ from core_model.tokenize.files import decode_json, fault, read_bytes
 from core_model.tokenize.token_text import Spelling, text_of, texts_of
 from core_model.wording import shown
 
+_MOST_VALUES = 2_200_000
+"""Of a tokenizer.json. The largest published, Gemma's, have over half a million merges, three values each."""
+
 
 class LibraryTokenizer(Tokenizer):
     """A tokenizer of the library, with its truncation and padding switched off."""
@@ -165,7 +168,7 @@ class _File(msgspec.Struct):
 def load_tokenizer_json(path: Path, rows: int | None) -> LibraryTokenizer:
     """The tokenizer in a tokenizer.json."""
     data = read_bytes(path)
-    file = decode_json(path, data, _File)
+    file = decode_json(path, data, _File, most=_MOST_VALUES)
     with library_door(path.name):
         try:
             library = Library.from_buffer(data)

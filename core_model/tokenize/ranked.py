@@ -17,7 +17,7 @@ from tokenizers import Regex, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as Library
 
 from core_model.tokenize import template
-from core_model.tokenize.files import decode_json, fault, read_bytes
+from core_model.tokenize.files import decode_json, fault, read_bytes, require_few_lines
 from core_model.tokenize.library import LibraryTokenizer, add_tokens, library_door
 from core_model.tokenize.token_text import BYTE_OF_CHARACTER, Spelling
 
@@ -85,8 +85,10 @@ def load_tekken(path: Path, rows: int | None) -> LibraryTokenizer:
 
 def load_llama3(path: Path, rows: int | None) -> LibraryTokenizer:
     """The tokenizer of Llama 3's tokenizer.model, whose control tokens follow the ranks."""
+    data = read_bytes(path)
+    require_few_lines(path, data)
     ranks: Ranks = {}
-    for number, line in enumerate(read_bytes(path).splitlines(), start=1):
+    for number, line in enumerate(data.splitlines(), start=1):
         token, _, rank = line.partition(b" ")
         if not re.fullmatch(rb"\d{1,9}", rank):
             raise fault(path, f"has no token with its rank on line {number}: download it again")

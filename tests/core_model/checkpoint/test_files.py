@@ -17,10 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
+from core_model.checkpoint import open_checkpoint
 from core_model.checkpoint.files import PIECE_BYTES, SafetensorsFile
 from core_model.checkpoint.header import MAX_HEADER_BYTES, HeaderError, parse_header
 from core_model.checkpoint.stored_types import STORED_TYPES
 from core_model.errors import CheckpointError
+from tests.core_model.checkpoint import tiny
 
 
 def written(path: Path, header: object, data: bytes = b"", length: int | None = None) -> Path:
@@ -352,3 +354,24 @@ def test_what_the_safetensors_library_writes_is_read_alike(
 def test_the_header_parser_refuses_by_its_own_error() -> None:
     with pytest.raises(HeaderError):
         parse_header(b"null")
+
+
+@pytest.mark.parametrize("part", ["[],", "{},", "0,", '"",', "[["])
+def test_a_header_of_a_million_values_is_refused_before_any_is_made(part: str) -> None:
+    text = ('{"a":[' + part * 1_000_000 + "0]}").encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(HeaderError, match="holds more than 1000000 values"):
+            parse_header(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100_000
+
+
+def test_a_config_of_a_million_values_is_refused_before_any_is_made(tmp_path: Path) -> None:
+    folder = tiny.write(tmp_path)
+    (folder / "config.json").write_text('{"a":[' + "[]," * 1_000_000 + "0]}")
+    with open_checkpoint(folder) as checkpoint:
+        assert checkpoint.info.refusal is not None
+        assert "config.json holds more than 1000000 values" in checkpoint.info.refusal

@@ -83,3 +83,18 @@ def test_importing_the_package_loads_no_tokenizer_library():
     code = f"import sys, core_model.tokenize; print(sorted({heavy} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("tokenizer.json", "[" * 2_200_001, "holds more than 2,200,000 values"),
+        ("vocab.txt", "a\n" * 600_001, "has more than 600,000 lines"),
+    ],
+)
+def test_more_than_a_vocabulary_holds_is_refused_before_it_is_read(
+    name: str, content: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(TokenizerError, match=f"{name} {told}: use the model's own file"):
+        load_tokenizer(tmp_path)
