@@ -1,8 +1,8 @@
 """The header of a safetensors file, checked in full before anything is allocated for it.
 
-The format: 8 bytes, little-endian, the header's length; a JSON object, here of at most 25 000 000 bytes, padded with spaces;
-then the data. Each entry has `dtype`, `shape` and `data_offsets` [begin, end), relative to the data's start; together
-the entries cover the data without holes or overlaps. `__metadata__` is an object of strings and never a tensor.
+The format: 8 bytes, little-endian, the header's length; a JSON object, here of at most 25 000 000 bytes, padded with
+spaces; then the data. Each entry has `dtype`, `shape` and `data_offsets` [begin, end), relative to the data's start;
+together the entries cover the data without holes or overlaps. `__metadata__` is an object of strings, never a tensor.
 """
 
 from __future__ import annotations
