@@ -26,7 +26,7 @@ from core_model.nn.tap import Tap
 from core_model.nn.transformer import Transformer
 from core_model.trace.inputs import Inputs
 from core_model.trace.tensors import checked_tensors
-from core_model.trace.trace import Trace
+from core_model.trace.trace import Trace, check_memory
 
 _TURNED_OTHERWISE = (
     "rotary frequencies changed with the length: what is shown is one pass over the whole text, "
@@ -64,7 +64,8 @@ class Generation:
     """Tokens one after the other; iterate to draw them, then ask for the trace of everything.
 
     The prompt is `inputs` (for an encoder-decoder: the source, and decoder_ids to start from). Stops after n_tokens,
-    at the model's end token, or at its last position.
+    at the model's end token, or at its last position. Raises TraceError where the model writes no text or the whole
+    does not fit into memory, Cancelled when asked to stop, within a step too.
     """
 
     def __init__(
@@ -86,9 +87,11 @@ class Generation:
         prompt_BN = given.first if given.second is None else given.second
         if prompt_BN.is_floating_point():
             raise TraceError("the prompt is given as embeddings: give ids to generate from")
+        *before, n_prompt = given.n_tokens(model.config)
+        check_memory(model, (*before, n_prompt + n_tokens))
         self._ids: list[int] = prompt_BN[0].tolist()
         self._n_tokens, self._n_fed, self._was_turned_otherwise = n_tokens, 0, False
-        self._tap = _StitchingTap()
+        self._tap = _StitchingTap(cancel)
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -179,7 +182,8 @@ class _StitchingTap(Tap):
 
     wants_logsumexp = True
 
-    def __init__(self) -> None:
+    def __init__(self, cancel: CancelToken | None) -> None:
+        self._cancel = cancel
         self.heads: dict[tuple[str, int], HeadInputs] = {}
         self.hidden: list[torch.Tensor] = []
         self.logits: list[torch.Tensor] = []
@@ -188,6 +192,15 @@ class _StitchingTap(Tap):
         """Begin anew with the steps of a stack, and with what comes out of it."""
         self.heads = {key: heads for key, heads in self.heads.items() if not key[0].startswith(f"{stack}.")}
         self.hidden, self.logits = [], []
+
+    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+        self.attending(0.0)
+        return x
+
+    def attending(self, share: float) -> None:
+        """Heed cancel within a step: that of a long prompt takes long."""
+        if self._cancel is not None:
+            self._cancel.check()
 
     def attention(self, site: str, layer: int, heads: HeadInputs) -> None:
         before = self.heads.get((site, layer))

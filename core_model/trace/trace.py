@@ -45,7 +45,7 @@ def run_trace(
     stop.
     """
     given = checked_tensors(model, inputs)
-    _check_memory(model, given.n_tokens(model.config), keep)
+    check_memory(model, given.n_tokens(model.config), keep)
     n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
     tap = CollectingTap(keep=keep, edits=edits, cancel=cancel, progress=progress, n_attentions=n_attentions)
     was_training = model.training
@@ -254,8 +254,8 @@ def _hidden(model: Transformer, given: GivenTensors, tap: CollectingTap) -> dict
     return {model.config.output_name: model.hidden(given.first, given.second, given.type_ids_BN, tap=tap)}
 
 
-def _check_memory(model: Transformer, n_tokens: tuple[int, ...], keep: Sequence[str]) -> None:
-    """Raise TraceError with the numbers when the trace cannot fit into what memory is free."""
+def check_memory(model: Transformer, n_tokens: tuple[int, ...], keep: Sequence[str] = ()) -> None:
+    """Raise TraceError with the numbers when a trace of that many tokens cannot fit into what memory is free."""
     parameter = next(model.parameters())
     free = available_memory(parameter.device)
     if free is None:

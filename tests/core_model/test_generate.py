@@ -19,6 +19,7 @@ from core_model.errors import Cancelled, ConfigError, TraceError
 from core_model.generate import Generation, Sampling, draw
 from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
+from core_model.trace import trace as trace_module
 
 from . import models
 from .analysis.models import MAX_LENGTH, N_HEADS, N_LAYERS, decoder_only, encoder_only
@@ -156,6 +157,22 @@ def test_it_stops_when_asked() -> None:
     token.cancel()
     with pytest.raises(Cancelled):
         next(tokens)
+
+
+def test_it_stops_within_the_step_of_its_prompt() -> None:
+    token = CancelToken()
+    model = decoder_only()
+    model.output_stack.layer(0).feed_forward.register_forward_hook(lambda *given: token.cancel())
+    model.output_stack.layer(1).register_forward_pre_hook(lambda *given: pytest.fail("the next layer ran"))
+    with pytest.raises(Cancelled):
+        next(iter(Generation(model, Inputs(ids=PROMPT), n_tokens=5, cancel=token)))
+
+
+def test_a_text_that_cannot_fit_is_refused_with_numbers_before_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = decoder_only()
+    monkeypatch.setattr(trace_module, "available_memory", lambda device: 1000)
+    with pytest.raises(TraceError, match=r"the input has 26 tokens: its trace needs 0\.0 GB .* 0\.0 GB are free"):
+        Generation(model, Inputs(ids=PROMPT), n_tokens=20)
 
 
 def test_a_model_that_writes_no_text_says_so() -> None:
