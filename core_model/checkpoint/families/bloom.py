@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.conversion import Joined
 from core_model.checkpoint.families.decoders import (
-    QUERY_KEY_VALUE,
     DecoderHeads,
     DecoderKeys,
     architectures,
     decoder_family,
+    fused_by_head,
     layer_rows,
     name_table,
 )
-from core_model.checkpoint.families.family import Row, read_sizes, row
+from core_model.checkpoint.families.family import read_sizes, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.config import AlibiPositions, ModelConfig, StackConfig
@@ -59,20 +58,12 @@ def _write(config: ModelConfig) -> BloomKeys:
     return BloomKeys(**write_keys(config, _PLACES))
 
 
-def fused_by_head(config: ModelConfig) -> tuple[Row, ...]:
-    """The fused projection of a layer in which every key head has its queries, its keys and its values in turn."""
-    n_groups = config.output_stack.layers[0].attention.n_key_heads
-    return layer_rows("h.{i}", {"self_attention.query_key_value.*": QUERY_KEY_VALUE}, Joined(n_groups=n_groups))
-
-
-MATRICES = layer_rows(
-    "h.{i}",
-    {
-        "self_attention.dense.*": "attention.output.*",
-        "mlp.dense_h_to_4h.*": "feed_forward.input.*",
-        "mlp.dense_4h_to_h.*": "feed_forward.output.*",
-    },
-)
+FUSED = "self_attention.query_key_value.*"
+MATRICES = {
+    "self_attention.dense.*": "attention.output.*",
+    "mlp.dense_h_to_4h.*": "feed_forward.input.*",
+    "mlp.dense_4h_to_h.*": "feed_forward.output.*",
+}
 NORMS = {
     "input_layernorm.*": "attention_residual.before.*",
     "post_attention_layernorm.*": "feed_forward_residual.before.*",
@@ -93,10 +84,9 @@ FAMILY = decoder_family(
     names=name_table(
         _HEADS,
         row("word_embeddings_layernorm.*", "decoder.embedding.norm.*"),
-        *MATRICES,
-        *layer_rows("h.{i}", NORMS),
+        *layer_rows("h.{i}", {**NORMS, **MATRICES}),
         row("ln_f.*", "decoder.final_norm.*"),
-        of_config=fused_by_head,
+        of_config=fused_by_head("h.{i}", FUSED),
         prefixes=("transformer.",),
     ),
     aliases={"n_embed": "hidden_size", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head"},

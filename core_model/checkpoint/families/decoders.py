@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core_model.checkpoint.families.conversion import SAME, Conversion
+from core_model.checkpoint.families.conversion import SAME, Conversion, Joined
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import Count, SpecialKeys, classes
 from core_model.config import HeadSpec, HeadTransform, ModelConfig, StackConfig
@@ -115,6 +115,16 @@ def layer_rows(
         )
         for name, parts in names.items()
     )
+
+
+def fused_by_head(layer: str, name: str) -> Callable[[ModelConfig], tuple[Row, ...]]:
+    """The line for a fused projection in which every key head has its queries, its keys and its values in turn."""
+
+    def rows(config: ModelConfig) -> tuple[Row, ...]:
+        n_groups = config.output_stack.layers[0].attention.n_key_heads
+        return layer_rows(layer, {name: QUERY_KEY_VALUE}, Joined(n_groups=n_groups))
+
+    return rows
 
 
 def name_table(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.bloom import MATRICES, NORMS, fused_by_head
+from core_model.checkpoint.families.bloom import FUSED, MATRICES, NORMS
 from core_model.checkpoint.families.decoders import (
     DecoderHeads,
     DecoderKeys,
     architectures,
     decoder_family,
+    fused_by_head,
     layer_rows,
     name_table,
 )
@@ -127,7 +128,7 @@ def _layers(config: ModelConfig) -> tuple[Row, ...]:
     layer = config.output_stack.layers[0]
     two_norms = {"ln_attn.*": "attention_residual.before.*", "ln_mlp.*": "feed_forward_residual.before.*"}
     norms = two_norms if layer.parallel and not layer.shared_norm else NORMS
-    return (*layer_rows("h.{i}", norms), *fused_by_head(config))
+    return (*layer_rows("h.{i}", {**norms, **MATRICES}), *fused_by_head("h.{i}", FUSED)(config))
 
 
 FAMILY = decoder_family(
@@ -149,7 +150,6 @@ FAMILY = decoder_family(
     places=_PLACES,
     names=name_table(
         _HEADS,
-        *MATRICES,
         row("ln_f.*", "decoder.final_norm.*"),
         of_config=_layers,
         prefixes=("transformer.",),

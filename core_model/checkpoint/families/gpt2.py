@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.conversion import SAME, TRANSPOSED, Conversion
+from core_model.checkpoint.families.conversion import TRANSPOSED
 from core_model.checkpoint.families.decoders import (
     QUERY_KEY_VALUE,
     DecoderHeads,
@@ -13,7 +13,7 @@ from core_model.checkpoint.families.decoders import (
     layer_rows,
     name_table,
 )
-from core_model.checkpoint.families.family import Row, read_sizes, row
+from core_model.checkpoint.families.family import read_sizes, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.config import LearnedPositions, ModelConfig, StackConfig
@@ -85,23 +85,13 @@ def _write(config: ModelConfig) -> Gpt2Keys:
     )
 
 
-def layer_names(*, fused: Conversion = SAME, others: Conversion = SAME) -> tuple[Row, ...]:
-    """The names of GPT-2's layers, whose fused projection and other matrices are stored as the conversions say."""
-    return (
-        *layer_rows("h.{i}", {"ln_1.*": "attention_residual.before.*", "ln_2.*": "feed_forward_residual.before.*"}),
-        *layer_rows("h.{i}", {"attn.c_attn.*": QUERY_KEY_VALUE}, fused),
-        *layer_rows(
-            "h.{i}",
-            {
-                "attn.c_proj.*": "attention.output.*",
-                "mlp.c_fc.*": "feed_forward.input.*",
-                "mlp.c_proj.*": "feed_forward.output.*",
-            },
-            others,
-        ),
-    )
-
-
+NORMS = {"ln_1.*": "attention_residual.before.*", "ln_2.*": "feed_forward_residual.before.*"}
+FUSED = {"attn.c_attn.*": QUERY_KEY_VALUE}
+MATRICES = {
+    "attn.c_proj.*": "attention.output.*",
+    "mlp.c_fc.*": "feed_forward.input.*",
+    "mlp.c_proj.*": "feed_forward.output.*",
+}
 ENDS = (row("wpe.weight", "decoder.position.weight"), row("ln_f.*", "decoder.final_norm.*"))
 SIZES = {"vocab_size": ("wte.weight", 0), "n_embd": ("wte.weight", 1), "n_positions": ("wpe.weight", 0)}
 
@@ -124,7 +114,8 @@ FAMILY = decoder_family(
     places=PLACES,
     names=name_table(
         HEADS,
-        *layer_names(fused=TRANSPOSED, others=TRANSPOSED),
+        *layer_rows("h.{i}", NORMS),
+        *layer_rows("h.{i}", {**FUSED, **MATRICES}, TRANSPOSED),
         *ENDS,
         prefixes=("transformer.",),
         roots=(*HEADS.roots, "multiple_choice_head."),

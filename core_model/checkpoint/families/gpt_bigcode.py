@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.conversion import Joined
-from core_model.checkpoint.families.decoders import architectures, decoder_family, name_table
-from core_model.checkpoint.families.family import Row, read_sizes
+from core_model.checkpoint.families.decoders import architectures, decoder_family, fused_by_head, layer_rows, name_table
+from core_model.checkpoint.families.family import read_sizes
 from core_model.checkpoint.families.fields import Count
-from core_model.checkpoint.families.gpt2 import ALIASES, ENDS, HEADS, PLACES, SIZES, DialectKeys, layer_names
+from core_model.checkpoint.families.gpt2 import ALIASES, ENDS, HEADS, MATRICES, NORMS, PLACES, SIZES, DialectKeys
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.config import LearnedPositions, ModelConfig, StackConfig
 from core_model.errors import ConfigError
@@ -43,11 +42,6 @@ def _write(config: ModelConfig) -> GptBigcodeKeys:
     )
 
 
-def _layers(config: ModelConfig) -> tuple[Row, ...]:
-    n_key_heads = config.output_stack.layers[0].attention.n_key_heads
-    return layer_names(fused=Joined(n_groups=n_key_heads))
-
-
 FAMILY = decoder_family(
     HEADS,
     _read,
@@ -59,7 +53,12 @@ FAMILY = decoder_family(
     sizes=read_sizes({**SIZES, "n_inner": ("h.0.mlp.c_fc.weight", 0)}, n_layer="h.{i}.ln_1.weight"),
     places=PLACES,
     names=name_table(
-        HEADS, *ENDS, of_config=_layers, prefixes=("transformer.",), buffers=(r"h\.\d+\.attn\.bias", r"bias")
+        HEADS,
+        *layer_rows("h.{i}", {**NORMS, **MATRICES}),
+        *ENDS,
+        of_config=fused_by_head("h.{i}", "attn.c_attn.*"),
+        prefixes=("transformer.",),
+        buffers=(r"h\.\d+\.attn\.bias", r"bias"),
     ),
     aliases=ALIASES,
 )

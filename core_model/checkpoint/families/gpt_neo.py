@@ -13,7 +13,7 @@ from core_model.checkpoint.families.decoders import (
 )
 from core_model.checkpoint.families.family import read_sizes
 from core_model.checkpoint.families.fields import Count, Positive, Rate
-from core_model.checkpoint.families.gpt2 import ENDS, HEADS
+from core_model.checkpoint.families.gpt2 import ENDS, HEADS, NORMS
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.checkpoint.families.windows import windowed
 from core_model.checkpoint.wording import shown
@@ -109,12 +109,11 @@ FAMILY = decoder_family(
         *layer_rows(
             "h.{i}",
             {
-                "ln_1.*": "attention_residual.before.*",
+                **NORMS,
                 "attn.attention.q_proj.*": "attention.query.*",
                 "attn.attention.k_proj.*": "attention.key.*",
                 "attn.attention.v_proj.*": "attention.value.*",
                 "attn.attention.out_proj.*": "attention.output.*",
-                "ln_2.*": "feed_forward_residual.before.*",
                 "mlp.c_fc.*": "feed_forward.input.*",
                 "mlp.c_proj.*": "feed_forward.output.*",
             },

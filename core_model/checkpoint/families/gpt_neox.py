@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from core_model.checkpoint.families.conversion import Joined
 from core_model.checkpoint.families.decoders import (
-    QUERY_KEY_VALUE,
     DecoderHeads,
     DecoderKeys,
     architectures,
     decoder_family,
+    fused_by_head,
     layer_rows,
     name_table,
 )
-from core_model.checkpoint.families.family import Row, read_sizes, row
+from core_model.checkpoint.families.family import read_sizes, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.checkpoint.families.rotary import DEFAULT_BASE, RopeKeys, read_rotary, rotary_share, write_rotary
@@ -90,11 +89,6 @@ def _write(config: ModelConfig) -> GptNeoxKeys:
     )
 
 
-def _fused_by_head(config: ModelConfig) -> tuple[Row, ...]:
-    n_heads = config.output_stack.layers[0].attention.n_heads
-    return layer_rows("layers.{i}", {"attention.query_key_value.*": QUERY_KEY_VALUE}, Joined(n_groups=n_heads))
-
-
 FAMILY = decoder_family(
     _HEADS,
     _read,
@@ -125,7 +119,7 @@ FAMILY = decoder_family(
             },
         ),
         row("final_layer_norm.*", "decoder.final_norm.*"),
-        of_config=_fused_by_head,
+        of_config=fused_by_head("layers.{i}", "attention.query_key_value.*"),
         prefixes=("gpt_neox.",),
         spellings=((r"^lm_head\.", "embed_out."),),
         buffers=(r"layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)", r"rotary_emb\.inv_freq"),

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import DecoderKeys, decoder_family, name_table
+from core_model.checkpoint.families.decoders import DecoderKeys, decoder_family, layer_rows, name_table
 from core_model.checkpoint.families.family import Weights, read_sizes
 from core_model.checkpoint.families.fields import Count, Rate
-from core_model.checkpoint.families.gpt2 import ENDS, HEADS, layer_names
+from core_model.checkpoint.families.gpt2 import ENDS, FUSED, HEADS, MATRICES, NORMS
 from core_model.checkpoint.families.plan import read_plan
 from core_model.config import LearnedPositions, ModelConfig, NormSpec, StackConfig
 from core_model.errors import ConfigError
@@ -79,7 +79,11 @@ FAMILY = decoder_family(
     sizes=_sizes,
     places=_PLACES,
     names=name_table(
-        HEADS, *layer_names(), *ENDS, prefixes=("transformer.",), buffers=(r"h\.\d+\.attn\.(masked_)?bias",)
+        HEADS,
+        *layer_rows("h.{i}", {**NORMS, **FUSED, **MATRICES}),
+        *ENDS,
+        prefixes=("transformer.",),
+        buffers=(r"h\.\d+\.attn\.(masked_)?bias",),
     ),
     document="model_args.json",
     part="model_args",

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import TRANSPOSED
 from core_model.checkpoint.families.decoders import (
-    QUERY_KEY_VALUE,
     DecoderHeads,
     decoder_family,
     layer_rows,
     name_table,
 )
 from core_model.checkpoint.families.family import read_sizes, row
-from core_model.checkpoint.families.gpt2 import ALIASES, DIALECT, DialectKeys
+from core_model.checkpoint.families.gpt2 import ALIASES, DIALECT, FUSED, MATRICES, DialectKeys
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.checkpoint.wording import shown
 from core_model.config import Activation, LearnedPositions, ModelConfig, StackConfig
@@ -75,11 +74,9 @@ FAMILY = decoder_family(
         *layer_rows(
             "h.{i}",
             {
-                "attn.c_attn.*": QUERY_KEY_VALUE,
-                "attn.c_proj.*": "attention.output.*",
+                **FUSED,
+                **MATRICES,
                 "ln_1.*": "attention_residual.total.*",
-                "mlp.c_fc.*": "feed_forward.input.*",
-                "mlp.c_proj.*": "feed_forward.output.*",
                 "ln_2.*": "feed_forward_residual.total.*",
             },
             TRANSPOSED,
