@@ -70,7 +70,8 @@ class PatchEmbedding:
     without `has_class_token` all are registers. `norm` follows, then dropout. Sizes are rows, columns of pixels.
 
     An image of another size than those of training has positions from between those its patches learned, by a bicubic
-    interpolation of rows and columns, which `smooths_positions` where it has fewer patches.
+    interpolation of rows and columns; with `smooths_positions` by torch's with antialias, a softer cubic that smooths
+    where there are fewer patches.
     """
 
     image_size: tuple[int, int]

@@ -187,6 +187,7 @@ def _patches(weights: Weights, keys: TimmKeys) -> PatchEmbedding:
                 has_class_token="cls_token" in weights,
                 bias="patch_embed.proj.bias" in weights,
                 norm=NormSpec(eps=keys.layer_norm_eps) if "norm_pre.weight" in weights else None,
+                smooths_positions=True,
             )
     raise ConfigError(f"pos_embed has {n_rows} rows: that is no square of patches, and other images are not supported")
 

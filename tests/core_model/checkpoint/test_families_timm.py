@@ -222,6 +222,30 @@ def test_a_tower_that_attention_pools_agrees_on_every_head_and_its_vector(tmp_pa
     np.testing.assert_allclose(vector, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
 
 
+@pytest.mark.parametrize("grid", [(5, 2), (2, 2), (4, 6)], ids=str)
+def test_positions_of_another_size_of_picture_are_interpolated_as_timm_does(
+    grid: tuple[int, int], tmp_path: Path
+) -> None:
+    """timm's resample_abs_pos_embed is bicubic with antialias, whether there are more patches or fewer."""
+    model: Any = seeded(VisionTransformer())
+    folder = saved(model, tmp_path)
+    of_class, of_patches = model.pos_embed.detach().split((1, SIDE * SIDE), dim=1)
+    table = of_patches.reshape(1, SIDE, SIDE, WIDTH).permute(0, 3, 1, 2)
+    resized = functional.interpolate(table, size=grid, mode="bicubic", antialias=True)
+    model.pos_embed = nn.Parameter(torch.cat((of_class, resized.permute(0, 2, 3, 1).reshape(1, -1, WIDTH)), dim=1))
+    pixels = torch.randn(3, grid[0] * PATCH, grid[1] * PATCH, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        want = model(pixels[None])[0].numpy()
+    with open_checkpoint(folder, assume={"n_heads": N_HEADS}) as checkpoint:
+        trace = run_trace(checkpoint.load_model(), Inputs(pixels=pixels.numpy()))
+    for layer, block in enumerate(model.blocks):
+        for head, weights in enumerate(block.attn.seen[0].numpy()):
+            got = trace.attention("encoder.self", layer, head)
+            np.testing.assert_allclose(got, weights, atol=ATTENTION_LIMIT, rtol=0)
+    assert trace.logits is not None
+    np.testing.assert_allclose(trace.logits, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
+
+
 def test_registers_that_no_class_token_leads_are_called_registers(tmp_path: Path) -> None:
     model = VisionTransformer(tokens=(("reg_token", 4),), placed=False, pool="avg")
     with open_checkpoint(saved(model, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
