@@ -1,8 +1,10 @@
 """Contrast by formula, and hues that stay."""
 
 import pytest
+from PySide6.QtWidgets import QLineEdit
 
 from explorer.theme.colors import DARK, LIGHT, ROLES, Theme
+from explorer.theme.manager import ThemeChoice
 
 
 def luminance(color: str) -> float:
@@ -66,3 +68,16 @@ def test_heads_of_a_layer_have_colours_of_their_own():
 def test_an_unknown_role_is_refused():
     with pytest.raises(KeyError):
         LIGHT["name"]
+
+
+@pytest.mark.parametrize("choice", list(ThemeChoice)[1:])
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_what_an_empty_field_asks_for_can_be_read(qtbot, themes, choice: ThemeChoice, is_enabled: bool):
+    themes.set_choice(choice)
+    field = QLineEdit(placeholderText="Type a text", enabled=is_enabled)
+    qtbot.addWidget(field)
+    field.resize(200, field.sizeHint().height())
+    image = field.grab(field.rect().adjusted(3, 3, -3, -3)).toImage()
+    colors = {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
+    paper = image.pixelColor(image.width() - 2, image.height() // 2).name()
+    assert max(contrast(color, paper) for color in colors) >= 4.5
