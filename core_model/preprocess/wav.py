@@ -26,6 +26,8 @@ _LOUDEST = 1e6
 
 _WHOLE, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _ENCODINGS = {2: "ADPCM", 6: "A-law", 7: "mu-law", 17: "ADPCM", 85: "MP3"}
+_FORMAT_BYTES = 40
+"""As many as the longest description of how values are stored; a broken file may claim any number."""
 _UNTIL_THE_END = 0xFFFFFFFF
 """What programs that could not know the length before they wrote it say it is."""
 _OTHERS = (
@@ -70,14 +72,12 @@ def read_wav(path: Path, seconds: float) -> Sound:
         _require_wav(name, file.read(12))
         form = None
         while len(head := file.read(8)) == 8:
-            kind, size = struct.unpack("<4sI", head)
+            (kind, size), begin = struct.unpack("<4sI", head), file.tell()
             if kind == b"fmt ":
-                form = _read_format(name, file.read(size))
+                form = _read_format(name, file.read(min(size, _FORMAT_BYTES)))
             elif kind == b"data":
                 return _read_values(name, file, size, form, seconds)
-            else:
-                file.seek(size, 1)
-            file.seek(size % 2, 1)
+            file.seek(begin + size + size % 2)
     raise InputError(f"{name} ends before its sound begins: save or download it again")
 
 

@@ -17,6 +17,9 @@ from core_model.tokenize.template import Template
 from core_model.tokenize.token_text import Spelling, text_of, texts_of
 
 _SPELLING = Spelling(byte_pieces=True, space="▁")
+_MOST_PIECES = 950_000
+"""The largest published, XLM-V's, has 901 629."""
+_LENGTH_BITS = 64
 _BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
@@ -35,11 +38,32 @@ def read_model(path: Path) -> PieceModel:
         raise fault(
             path, "is a tiktoken vocabulary, not a sentencepiece model: put the model's tokenizer.json beside it"
         )
+    if _n_parts(data) > _MOST_PIECES:
+        raise fault(path, f"has more than {_MOST_PIECES:,} pieces: use the model's own file")
     try:
         processor = SentencePieceProcessor(model_proto=data)
         return PieceModel(processor=processor, pieces=processor.id_to_piece(list(range(processor.get_piece_size()))))
     except (RuntimeError, UnicodeDecodeError) as error:
         raise fault(path, "is damaged or is not a sentencepiece model: download it again") from error
+
+
+def _n_parts(data: bytes) -> int:
+    """How many parts a model holds, nearly all of them pieces, at most _MOST_PIECES + 1.
+
+    Each is a byte of its kind, a length, and so many bytes. The length is in groups of seven bits, the lowest first,
+    all but the last with an eighth one set. What else the file may be is the library's to say.
+    """
+    position = n = 0
+    while position < len(data) and n <= _MOST_PIECES:
+        length = shift = 0
+        while (position := position + 1) < len(data) and shift < _LENGTH_BITS:
+            length |= (data[position] & 0x7F) << shift
+            shift += 7
+            if data[position] < 0x80:
+                break
+        position += 1 + length
+        n += 1
+    return n
 
 
 @dataclass(frozen=True, kw_only=True)

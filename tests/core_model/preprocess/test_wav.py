@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 import wave
 from pathlib import Path
 
@@ -148,3 +149,16 @@ def test_a_broken_file_is_a_sound_or_a_sentence(wrong: list[tuple[int, int]], le
         assert np.isfinite(sound.wave).all() and 0 < len(sound.wave) <= sound.rate
     except InputError as error:
         assert str(error).startswith("it.wav ")
+
+
+def test_a_description_that_claims_gigabytes_takes_none(tmp_path: Path) -> None:
+    claimed = b"fmt " + struct.pack("<I", 1 << 31) + form(WHOLE, 16)
+    (tmp_path / "a.wav").write_bytes(riff(claimed, chunk(b"data", numbers(WHOLE, 16))))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="ends before its sound begins"):
+            read_wav(tmp_path / "a.wav", 30)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000

@@ -7,7 +7,7 @@ import pytest
 from sentencepiece import SentencePieceProcessor
 
 from core_model.errors import TokenizerError
-from core_model.tokenize import Tokenizer
+from core_model.tokenize import Tokenizer, load_tokenizer
 
 Load = Callable[..., Tokenizer]
 Write = Callable[..., Path]
@@ -257,3 +257,10 @@ def test_ids_beyond_the_models_rows_are_refused(llama_model: bytes, write: Write
     tokenizer = load(write(tokenizer__model=llama_model), model_type="llama", vocab_size=100)
     with pytest.raises(TokenizerError, match="100 rows"):
         tokenizer.encode("The cat")
+
+
+def test_more_pieces_than_any_model_has_are_refused_before_they_are_read(tmp_path: Path):
+    piece = b"\x0a\x03\x0a\x01a"  # a part of kind 1 and 3 bytes: of kind 1 and 1 byte, the text
+    (tmp_path / "spiece.model").write_bytes(piece * 950_001)
+    with pytest.raises(TokenizerError, match=r"has more than 950,000 pieces: use the model's own file"):
+        load_tokenizer(tmp_path, model_type="t5")
