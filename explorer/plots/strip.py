@@ -1,5 +1,6 @@
 """Bars along an edge of a matrix: what each row gives, what each column receives."""
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -76,15 +77,23 @@ class MarginalStrip(QWidget):
         """Visible bars; neighbours touch, and thin lines stay between wide ones."""
         length = (self.height() if self._is_right else self.width()) - self._lead
         scale = length / (self._span[1] - self._span[0])
-        edges = np.linspace(*self._extent, len(self._values) + 1)
+        values, edges = self._pooled(scale * self.devicePixelRatioF())
         starts = self._lead + (np.maximum(edges[:-1], self._span[0]) - self._span[0]) * scale
         stops = self._lead + (np.minimum(edges[1:], self._span[1]) - self._span[0]) * scale
         gap = 1.0 if scale * (edges[1] - edges[0]) >= 4.0 else 0.0
-        heights = np.nan_to_num(self._values) / largest * THICKNESS
+        heights = np.nan_to_num(values) / largest * THICKNESS
         bars = zip(starts.tolist(), stops.tolist(), heights.tolist(), strict=True)
         if self._is_right:
             return [QRectF(0, a, h, b - a - gap) for a, b, h in bars if b > a]
         return [QRectF(a, 0, b - a - gap, h) for a, b, h in bars if b > a]
+
+    def _pooled(self, pixels_per_index: float) -> tuple[FloatArray, FloatArray]:
+        """Bars of at least a pixel, each the largest of those it stands for, and their edges."""
+        n, (first, last) = len(self._values), self._extent
+        step = max(1, math.ceil(n / (last - first) / pixels_per_index))
+        padded = np.pad(self._values, (0, -n % step), constant_values=np.nan)
+        edges = np.minimum(np.arange(0, len(padded) + 1, step), n) * ((last - first) / n) + first
+        return np.fmax.reduce(padded.reshape(-1, step), axis=1), edges
 
     def _paint_title(self, painter: QPainter) -> None:
         painter.save()
