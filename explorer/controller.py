@@ -11,7 +11,7 @@ import numpy as np
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from explorer.state.app_state import AppState, Notice
-from explorer.state.moves import Move, add_notice, with_model, with_tokens, with_trace
+from explorer.state.moves import Move, add_notice, with_model, with_tokens, with_trace, without_tokens
 from explorer.state.outcome import Outcome, Problem
 from explorer.state.queries import FACTS, AnyQuery, LaneName, QueryFunction, wanted
 from explorer.state.store import Store
@@ -224,6 +224,8 @@ class Controller(QObject):
         slot.result = outcome.result
         if problem := slot.problem:
             self._report_bug(problem, outcome)
+            if outcome.slot == "tokens":
+                self._store.settle(without_tokens)
         else:
             self._answers.put(outcome.query, outcome.result, _weight(outcome.result))
             if outcome.slot in FACTS:

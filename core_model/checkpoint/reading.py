@@ -154,7 +154,7 @@ def _unstated_heads(family: Family, location: Location, *, is_beside_others: boo
     return _UnstatedError(
         "n_heads",
         f"{location.name} has no {document}: its names are {family.label}'s, but {unread}; put {document} beside it "
-        f"or give n_heads ({heads}), {give}",
+        f"or give {'n_heads' if heads == 'n_heads' else f'n_heads ({heads})'}, {give}",
     )
 
 

@@ -10,6 +10,7 @@ from core_model.tokenize.encoding import Encoding
 from explorer.panels.panel import Panel
 from explorer.state.app_state import AppState, Cell
 from explorer.state.moves import hover_cell, lock_cell
+from explorer.state.queries import tokens_query
 from explorer.theme.fonts import caption_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3
@@ -18,7 +19,10 @@ from explorer.widgets.token_strip import TokenStrip
 
 
 class TokensPanel(Panel):
-    """One strip for the queries, and one for the keys where these are other tokens. Hovering lights row and column."""
+    """One strip for the queries, and one for the keys where these are other tokens. Hovering lights row and column.
+
+    The tokens of what was read before stay while the new ones are awaited, and no longer.
+    """
 
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
@@ -52,7 +56,7 @@ class TokensPanel(Panel):
         tokens, site = state.current_tokens, state.selection.site
         if tokens is not None and site is not None and tokens.has(site):
             self._show_tokens(tokens.queries(site), tokens.keys(site))
-        elif state.current_model is None or tokens is not None:
+        elif tokens is not None or state.tokens is None or tokens_query(state) is None:
             self._show_tokens(None, None)
         self._mark(state)
 

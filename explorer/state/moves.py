@@ -185,6 +185,11 @@ def with_tokens(tokens: Tokens) -> Move:
     return lambda state: _settled(_where_read(replace(state, tokens=tokens)))
 
 
+def without_tokens(state: AppState) -> AppState:
+    """What is given cannot be read: the tokens of what was given before are no longer awaiting others."""
+    return replace(state, tokens=None)
+
+
 def with_trace(facts: TraceFacts) -> Move:
     """The model was run over the input; its card may say more now that its weights were read."""
 

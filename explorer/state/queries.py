@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from core_model.errors import CoreError, PickleError
+from core_model.errors import CoreError, PickleError, TokenizerError
 from core_model.results import PositionEncoding, Reduce
 from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer, PictureAnswer, TrainingOptions
 from explorer.state.app_state import AppState, Cell, ModelInput, OpenedModel, Source, Span, Tokens, TraceFacts
@@ -87,8 +87,8 @@ class InputQuery(Query[R]):
         return " or the ".join(name for name, given in names if given)
 
     def remedy_for(self, error: CoreError) -> str:
-        """The command that gives another."""
-        if self.inputs.files:
+        """The command that gives another; a tokenizer's error is about a text."""
+        if self.inputs.files and not isinstance(error, TokenizerError):
             return "open_picture" if self.inputs.picture else "open_sound"
         return "focus_text"
 

@@ -20,6 +20,7 @@ from explorer.state.app_state import Cell, ModelInput
 from explorer.state.given_file import GivenFile
 from explorer.state.moves import give_file, lock_cell, open_source, pick_head, pick_site, set_inputs
 from explorer.viewmodels.records import HeatmapPicture, PatchPicture
+from explorer.widgets.token_strip import TokenStrip
 from tests.e2e.conftest import Launch, wait_until_idle
 from tests.explorer.foreign import COLORS_YXK, save_models, save_picture, save_sound, vit
 
@@ -118,6 +119,25 @@ def test_what_is_no_picture_is_said_where_the_matrix_would_be(
     assert problem is not None and (problem.what, problem.remedy) == ("The picture cannot be read", "open_picture")
     assert problem.message.startswith("cat.png is no picture")
     assert explorer.window.host("matrix").picture is None and not explorer.store.state.notices
+
+
+def test_no_tokens_are_shown_of_what_is_not_read(
+    launch: Launch, qtbot: QtBot, foreign: Path, picture: Path, tmp_path: Path
+) -> None:
+    def shown() -> str:
+        return explorer.window.host("tokens").findChildren(TokenStrip)[0].accessibleDescription()
+
+    (tmp_path / "broken.png").write_bytes(b"not a picture")
+    explorer = launch(foreign / "vit")
+    drop(qtbot, explorer, picture)
+    assert shown() == "tokens: 10"
+    drop(qtbot, explorer, tmp_path / "broken.png")
+    assert shown() == "tokens: 0"
+    drop(qtbot, explorer, picture)
+    assert shown() == "tokens: 10"
+    explorer.store.apply(give_file("picture", None))
+    wait_until_idle(qtbot, explorer)
+    assert shown() == "tokens: 0"
 
 
 def test_a_picture_is_taken_away_and_undo_brings_it_back(

@@ -202,7 +202,7 @@ def test_a_lone_attention_gives_its_own_output(bias: bool, tmp_path: Path) -> No
 def test_without_the_number_of_heads_the_tensors_are_listed_and_it_is_asked_for(make: Any, tmp_path: Path) -> None:
     with open_checkpoint(saved(make(), tmp_path)) as checkpoint:
         assert checkpoint.tensors
-        with pytest.raises(ConfigError, match=r"torch\.nn\.\w+'s, but the number of heads .* give n_heads"):
+        with pytest.raises(ConfigError, match=r"torch\.nn\.\w+'s, but the number of heads .* give n_heads, the"):
             checkpoint.load_model()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core_model.errors import InputError
+from core_model.errors import InputError, TokenizerError
 from core_model.tokenize import Patches
 from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Viewport
 from explorer.state.given_file import GivenFile
@@ -87,6 +87,7 @@ def test_a_picture_is_asked_about_where_the_keys_are_patches() -> None:
 def test_a_failure_names_what_was_given_and_offers_another(inputs: ModelInput, failure: str, remedy: str) -> None:
     query = TokensQuery(source=SOURCE, inputs=inputs)
     assert (query.failure, query.remedy_for(InputError("no"))) == (failure, remedy)
+    assert query.remedy_for(TokenizerError("no")) == "focus_text"
 
 
 def test_a_hidden_panel_asks_nothing() -> None:
