@@ -193,14 +193,17 @@ class _StitchingTap(Tap):
         self.heads = {key: heads for key, heads in self.heads.items() if not key[0].startswith(f"{stack}.")}
         self.hidden, self.logits = [], []
 
-    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
-        self.attending(0.0)
-        return x
-
-    def attending(self, share: float) -> None:
+    def pause(self) -> None:
         """Heed cancel within a step: that of a long prompt takes long."""
         if self._cancel is not None:
             self._cancel.check()
+
+    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+        self.pause()
+        return x
+
+    def attending(self, share: float) -> None:
+        self.pause()
 
     def attention(self, site: str, layer: int, heads: HeadInputs) -> None:
         before = self.heads.get((site, layer))

@@ -15,11 +15,10 @@ from core_model.cancel import Progress
 from core_model.config import MaskSpec
 from core_model.nn import flex, masks
 from core_model.nn.scores import HeadInputs, bias_block, grouped, normalize, scores, take_keys, visible_block
+from core_model.nn.tap import PIECE_PRODUCTS
 
 _BLOCK_SCORES = 1 << 23
 """Scores a block of rows may hold at once where the fused kernel cannot do all the work: 32 MiB in float32."""
-_PIECE_PRODUCTS = 1 << 34
-"""Multiply-adds of scores between two moments at which long work can be stopped: a good half second on two cores."""
 
 
 def attend(
@@ -39,7 +38,7 @@ def attend(
     # In half precision the kernel's exponentials are coarse (5e-5): exact scores would not add up to its log-sum-exp.
     want_logsumexp = want_logsumexp and heads.q_BHND.dtype == torch.float32
     if _is_one_call(heads):
-        is_long = _n_products(heads) > _PIECE_PRODUCTS and v_BKMD.device.type == "cpu"
+        is_long = _n_products(heads) > PIECE_PRODUCTS and v_BKMD.device.type == "cpu"
         if is_long and between is not None and not dropout and not torch.is_grad_enabled():
             out_BHND, logsumexp_BHN = _attend_in_pieces(heads, v_BKMD, between)
             return out_BHND, logsumexp_BHN if want_logsumexp else None
@@ -101,7 +100,7 @@ def _attend_in_pieces(
 
 def _piece_rows(head: HeadInputs) -> Iterator[slice]:
     """All rows of a head if they are one piece, else blocks of them as long as the kernel's own (256) or a multiple."""
-    n, n_rows = head.n_queries, _PIECE_PRODUCTS * head.n_queries // _n_products(head)
+    n, n_rows = head.n_queries, PIECE_PRODUCTS * head.n_queries // _n_products(head)
     n_rows = n if n_rows >= n else max(256, n_rows // 256 * 256)
     return (slice(start, min(start + n_rows, n)) for start in range(0, n, n_rows))
 

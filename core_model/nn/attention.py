@@ -21,6 +21,7 @@ from core_model.config import (
 from core_model.nn.attend import attend
 from core_model.nn.cache import KeyValueCache
 from core_model.nn.disentangled import Distances
+from core_model.nn.linear import mapped
 from core_model.nn.norms import make_norm
 from core_model.nn.positions import alibi_slopes, rotate
 from core_model.nn.scores import HeadInputs
@@ -71,14 +72,14 @@ class Attention(nn.Module):
     ) -> torch.Tensor:
         """[B, N, C] -> [B, N, C]. Keys and values come from context_BMC, or from x_BNC in self-attention."""
         is_cross = context_BMC is not None
-        q_BHND = self._heads(self.query(x_BNC), self.spec.n_heads, self.query_norm)
+        q_BHND = self._heads(mapped(self.query, x_BNC, tap), self.spec.n_heads, self.query_norm)
         start = 0
         if is_cross and cache is not None and cache.has(site, layer):
             k_BKMD, v_BKMD = cache.read(site, layer)
         else:
             source_BMC = x_BNC if context_BMC is None else context_BMC
-            k_BKMD = self._heads(self.key(source_BMC), self.spec.n_key_heads, self.key_norm)
-            v_BKMD = self._heads(self.value(source_BMC), self.spec.n_key_heads, None)
+            k_BKMD = self._heads(mapped(self.key, source_BMC, tap), self.spec.n_key_heads, self.key_norm)
+            v_BKMD = self._heads(mapped(self.value, source_BMC, tap), self.spec.n_key_heads, None)
             start = 0 if cache is None or is_cross else cache.length(site, layer)
             if isinstance(self.spec.position, RotaryPositions):
                 position_N = torch.arange(start, start + x_BNC.shape[1], device=x_BNC.device)
@@ -98,7 +99,7 @@ class Attention(nn.Module):
             sinks_H=self.sinks,
         )
         out_BHND = self._attend(heads, v_BKMD, site, layer, tap)
-        return self.output(out_BHND.transpose(1, 2).flatten(2))
+        return mapped(self.output, out_BHND.transpose(1, 2).flatten(2), tap)
 
     def _attend(self, heads: HeadInputs, v_BKMD: torch.Tensor, site: str, layer: int, tap: Tap | None) -> torch.Tensor:
         """Weighted values [B, H, N, D], with everything a tap may want to see or change on the way."""

@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from core_model.config import Activation, FeedForwardSpec
+from core_model.nn.linear import mapped
 from core_model.nn.tap import Tap
 
 
@@ -68,15 +69,16 @@ class FeedForward(nn.Module):
 
     def forward(self, x_BNC: torch.Tensor, *, prefix: str = "", tap: Tap | None = None) -> torch.Tensor:
         if self.gate is None:
-            hidden_BNF = ACTIVATIONS[self.spec.activation](self.input(x_BNC))
+            hidden_BNF = ACTIVATIONS[self.spec.activation](mapped(self.input, x_BNC, tap))
         else:
-            gate_BNF = activated(self.spec, self.gate(x_BNC))  # while its values are still in the processor's cache
-            hidden_BNF = gated(self.spec, gate_BNF, self.input(x_BNC))
+            # The gate's activation comes while its values are still in the processor's cache.
+            gate_BNF = activated(self.spec, mapped(self.gate, x_BNC, tap))
+            hidden_BNF = gated(self.spec, gate_BNF, mapped(self.input, x_BNC, tap))
         if tap is not None:
             hidden_BNF = tap.activation(f"{prefix}feed_forward_hidden", hidden_BNF)
         if self.training and self.spec.dropout:
             hidden_BNF = functional.dropout(hidden_BNF, self.spec.dropout)
-        return self.output(hidden_BNF)
+        return mapped(self.output, hidden_BNF, tap)
 
 
 class Experts(nn.Module):
@@ -135,6 +137,8 @@ class MixtureOfExperts(nn.Module):
             token, slot = (expert_TA == expert).nonzero(as_tuple=True)
             share = share_TA[token, slot, None].to(x_TC.dtype)
             total_TC.index_add_(0, token, self.experts(x_TC[token], expert) * share)
+            if tap is not None:
+                tap.pause()
         if self.shared is not None and self.shared_gate is not None:
             total_TC = total_TC + torch.sigmoid(self.shared_gate(x_TC)) * self.shared(x_TC)
         return total_TC.view_as(x_BNC)

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
     from core_model.nn.scores import HeadInputs
 
+PIECE_PRODUCTS = 1 << 34
+"""Multiply-adds between two moments at which long work can be stopped: a good half second on two cores."""
+
 
 class Tap:
     """Passed to `Transformer.forward`; called on the thread that computes, at every site of core_model.sites."""
@@ -20,6 +23,9 @@ class Tap:
     def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
         """Called with every activation [B, ...]; what is returned goes on in its place."""
         return x
+
+    def pause(self) -> None:
+        """Called between the pieces of a long product; may raise to stop."""
 
     def attending(self, share: float) -> None:
         """Called between the pieces of a long attention with the share of it that is done; may raise to stop."""

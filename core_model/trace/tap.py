@@ -38,8 +38,7 @@ class CollectingTap(Tap):
 
     def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
         """Apply the edits of this site, then keep the result when it was asked for."""
-        if self._cancel is not None:
-            self._cancel.check()
+        self.pause()
         self._told.append(site)
         for edit in self._edits:
             edited = edit.activation(site, x)
@@ -49,10 +48,14 @@ class CollectingTap(Tap):
             self.activations[site] = x
         return x
 
-    def attending(self, share: float) -> None:
-        """Heed cancel and tell progress within a long attention."""
+    def pause(self) -> None:
+        """Heed cancel."""
         if self._cancel is not None:
             self._cancel.check()
+
+    def attending(self, share: float) -> None:
+        """Heed cancel and tell progress within a long attention."""
+        self.pause()
         if self._progress is not None:
             self._progress((len(self.heads) + share) / self._n_attentions)
 

@@ -1,14 +1,19 @@
-"""A long attention on a CPU is computed in pieces, between which it tells how far it is and may be stopped."""
+"""Long attention and long linear maps on a CPU are computed in pieces, between which they may be stopped."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
 from core_model.cancel import CancelToken
-from core_model.config import AlibiPositions, AttentionSpec, MaskSpec, multi_head
+from core_model.config import AlibiPositions, AttentionSpec, FeedForwardSpec, MaskSpec, multi_head
 from core_model.errors import Cancelled
 from core_model.nn import attend as module
+from core_model.nn import linear
 from core_model.nn.attend import attend
 from core_model.nn.scores import HeadInputs
+from core_model.nn.tap import Tap
 from core_model.trace import Inputs, run_trace
 from tests.core_model import models
 from tests.core_model.counting import Watch
@@ -41,7 +46,7 @@ def shares(monkeypatch: pytest.MonkeyPatch):
     """Pieces as long as `limit` multiply-adds; calls it with what to compute, gives result and shares told."""
 
     def run(limit: int, heads: HeadInputs, v_BKMD: torch.Tensor):
-        monkeypatch.setattr(module, "_PIECE_PRODUCTS", limit)
+        monkeypatch.setattr(module, "PIECE_PRODUCTS", limit)
         told: list[float] = []
         with torch.inference_mode():
             result = attend(heads, v_BKMD, want_logsumexp=True, between=told.append)
@@ -106,7 +111,7 @@ def test_what_is_trained_is_one_call(shares, monkeypatch):
     """The kernel's log-sum-exp has no gradient, so a row must not be put together from parts."""
     heads, v_BKMD = attention(600, CAUSAL, n_heads=1, n_key_heads=1)
     v_BKMD = v_BKMD.clone().requires_grad_()
-    monkeypatch.setattr(module, "_PIECE_PRODUCTS", 1)
+    monkeypatch.setattr(module, "PIECE_PRODUCTS", 1)
     told: list[float] = []
     attend(heads, v_BKMD, want_logsumexp=True, between=told.append)[0].sum().backward()
     assert not told
@@ -130,7 +135,7 @@ def test_what_is_trained_is_one_call(shares, monkeypatch):
     ids=["window", "prefix", "capped", "alibi", "causal"],
 )
 def test_a_trace_is_stopped_within_one_attention(monkeypatch, options):
-    monkeypatch.setattr(module, "_PIECE_PRODUCTS", 1)
+    monkeypatch.setattr(module, "PIECE_PRODUCTS", 1)
     monkeypatch.setattr(module, "_BLOCK_SCORES", 1)
     model = models.make(models.decoder_only(multi_head(16, 4, **options), n_layers=2))
     token, seen = CancelToken(), []
@@ -147,8 +152,49 @@ def test_a_trace_is_stopped_within_one_attention(monkeypatch, options):
 
 
 def test_progress_of_a_trace_rises_within_one_attention(monkeypatch):
-    monkeypatch.setattr(module, "_PIECE_PRODUCTS", 1)
+    monkeypatch.setattr(module, "PIECE_PRODUCTS", 1)
     seen: list[float] = []
     run_trace(models.make(models.decoder_only(n_layers=2)), Inputs(ids=[1] * 700), progress=seen.append)
     assert seen == sorted(seen) and seen[-1] == 1
     assert len({share for share in seen if share < 0.5}) > 4
+
+
+@pytest.mark.parametrize("options", [{}, {"gated": True}, {"bias": False}], ids=str)
+def test_a_trace_is_stopped_within_a_linear_map_and_has_the_same_numbers_in_pieces(monkeypatch, options):
+    """Of 700 positions a few at a time; the feed-forward network's maps too."""
+    config = models.decoder_only(n_layers=1)
+    assert config.decoder is not None
+    layer = replace(config.decoder.layers[0], feed_forward=FeedForwardSpec(d_hidden=40, activation="silu", **options))
+    model = models.make(replace(config, decoder=models.stack(layer)))
+    ids = Inputs(ids=[1, 2, 3, 4, 5, 6, 7] * 100)
+    whole = run_trace(model, ids)
+    monkeypatch.setattr(linear, "PIECE_PRODUCTS", 16 * 16 * 64)
+    pieces = run_trace(model, ids)
+    np.testing.assert_allclose(models.logits_of(pieces), models.logits_of(whole), atol=1e-5, rtol=1e-5)
+
+    token, n_maps = CancelToken(), []
+    feed_forward = model.decoder.layer(0).feed_forward
+    feed_forward.register_forward_pre_hook(lambda *_: token.cancel())
+    feed_forward.register_forward_hook(lambda *_: n_maps.append(1))
+    with pytest.raises(Cancelled):
+        run_trace(model, ids, cancel=token)
+    assert not n_maps  # the network did not come to its end
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_a_linear_map_in_blocks_of_positions_is_the_map(monkeypatch, has_bias):
+    monkeypatch.setattr(linear, "PIECE_PRODUCTS", 9 * 7 * 64)
+    module, x_BNC = torch.nn.Linear(9, 7, bias=has_bias), torch.randn(2, 500, 9)
+
+    class Pauses(Tap):
+        n = 0
+
+        def pause(self) -> None:
+            self.n += 1
+
+    tap = Pauses()
+    with torch.inference_mode():
+        y_BNE = linear.mapped(module, x_BNC, tap)
+        expected = x_BNC.double() @ module.weight.double().T + (module.bias.double() if has_bias else 0)
+    assert tap.n == -(-2 * 500 // 64)
+    torch.testing.assert_close(y_BNE.double(), expected, atol=1e-6, rtol=1e-5)
