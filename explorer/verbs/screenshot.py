@@ -9,12 +9,14 @@ import signal
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from core_model.errors import CoreError
 from explorer.figures.files import ExportError, whole_file
-from explorer.state.app_state import Cell, ColormapName, LayoutName, ModelInput, ScaleName, Selection
+from explorer.samples import bundled_samples
+from explorer.state.app_state import Assumed, Cell, ColormapName, LayoutName, ModelInput, ScaleName, Selection
 from explorer.state.moves import lock_cell, open_source
 from explorer.state.queries import matrix_query
 from explorer.state.training_moves import set_draft, set_runs_folder, with_training
@@ -33,7 +35,8 @@ _SETTLE_MS = 150
 """Plots gather what changes within a frame and ask for their exact part after it."""
 
 _EPILOG = """\
-Without --open the bundled sample is shown. Nothing is remembered: neither settings nor recent files change.
+Without --open the bundled sample is shown, over its own text and at its own head unless others are given.
+Nothing is remembered: neither settings nor recent files change.
 
 examples:
   transformer-explorer screenshot --open ./gpt2 --text "The cat sat" --panel attention --out window.png
@@ -43,6 +46,34 @@ examples:
 
 class ScreenshotError(CoreError):
     """The window cannot be brought to show what was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wanted:
+    """What is opened, what it reads and where in it one looks."""
+
+    path: Path
+    inputs: ModelInput
+    selection: Selection
+    is_sample: bool
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> _Wanted:
+        """What was asked for; without a checkpoint the bundled sample, as far as nothing else was."""
+        site, layer, head = arguments.site, arguments.layer, arguments.head
+        inputs = given(arguments)
+        chosen = Selection(site=site, layer=layer or 0, head=head or 0)
+        if arguments.path is not None:
+            return cls(path=arguments.path, inputs=inputs, selection=chosen, is_sample=False)
+        sample = bundled_samples()[0]
+        if site is None and layer is None and head is None:
+            chosen = Selection(site=sample.site, layer=sample.layer, head=sample.head)
+        return cls(
+            path=sample.path,
+            inputs=sample.inputs if inputs == ModelInput() else inputs,
+            selection=chosen,
+            is_sample=True,
+        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,8 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_assumed(shown)
     add_input(shown)
     shown.add_argument("--site", help="encoder.self, decoder.self or decoder.cross")
-    shown.add_argument("--layer", type=int, default=0, metavar="L", help="counted from 0")
-    shown.add_argument("--head", type=int, default=0, metavar="H", help="counted from 0")
+    shown.add_argument("--layer", type=int, metavar="L", help="counted from 0 (default: 0)")
+    shown.add_argument("--head", type=int, metavar="H", help="counted from 0 (default: 0)")
     shown.add_argument("--cell", type=_cell, metavar="Q,K", help="the cell that is locked: query and key, from 0")
     shown.add_argument("--attention-scale", choices=get_args(ScaleName), default="linear", help="default: linear")
     shown.add_argument("--colormap", choices=get_args(ColormapName), default="viridis", help="default: viridis")
@@ -153,7 +184,7 @@ def _panels() -> dict[str, PanelSpec]:
 
 def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | None) -> bytes:
     """The PNG of the window once everything in it is drawn."""
-    window, inputs = explorer.window, given(arguments)
+    window, wanted = explorer.window, _Wanted.of(arguments)
     window.resize(*arguments.size)
     window.show()
     width, height = window.width(), window.height()
@@ -163,10 +194,7 @@ def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | N
         )
     if spec:
         window.show_panel(spec.key)
-    if arguments.path is None:
-        explorer.start()
-    else:
-        _open(explorer, arguments, inputs)
+    _open(explorer, wanted, assumed(arguments))
     if arguments.train_steps:
         _train(explorer, arguments)
     for _ in range(2):  # what is drawn first asks for its exact part
@@ -175,13 +203,14 @@ def _grab(explorer: Explorer, arguments: argparse.Namespace, spec: PanelSpec | N
         if arguments.cell:
             explorer.store.settle(lock_cell(arguments.cell))
         _let_time_pass(_SETTLE_MS)
-    _check_shown(explorer, arguments, inputs)
+    _check_shown(explorer, wanted, arguments.cell)
     return _png(window)
 
 
-def _open(explorer: Explorer, arguments: argparse.Namespace, inputs: ModelInput) -> None:
-    selection = Selection(site=arguments.site, layer=arguments.layer, head=arguments.head)
-    move = open_source(arguments.path, inputs=inputs, selection=selection, assume=assumed(arguments))
+def _open(explorer: Explorer, wanted: _Wanted, assume: Assumed) -> None:
+    move = open_source(
+        wanted.path, inputs=wanted.inputs, selection=wanted.selection, is_sample=wanted.is_sample, assume=assume
+    )
     explorer.store.settle(move)
     explorer.controller.start()
 
@@ -202,29 +231,28 @@ def _train(explorer: Explorer, arguments: argparse.Namespace) -> None:
     explorer.store.settle(with_training(run=None, saved_step=None))  # there is no run to open
 
 
-def _check_shown(explorer: Explorer, arguments: argparse.Namespace, inputs: ModelInput) -> None:
+def _check_shown(explorer: Explorer, wanted: _Wanted, cell: Cell | None) -> None:
     """Raise ScreenshotError for what the person can mend: what stood in the way, or that something else is shown."""
     state, problem = explorer.store.state, explorer.controller.problem
     if problem:
         if problem.is_bug:
             return  # a notice has it, and the picture shows it
         raise ScreenshotError(f"{problem.what}: {problem.message}")
-    if arguments.cell and state.locked != arguments.cell:
-        raise ScreenshotError(f"There is no cell {arguments.cell.query},{arguments.cell.key} in the matrix shown.")
-    if arguments.path is None:
-        return
-    if state.current_model is not None and inputs != ModelInput():
-        require_readable(state.current_model, inputs)
-    if state.inputs != inputs:
-        raise ScreenshotError(f'{arguments.path} has no usable tokenizer: give --text token ids, like "5 17 2".')
+    if cell and state.locked != cell:
+        raise ScreenshotError(f"There is no cell {cell.query},{cell.key} in the matrix shown.")
+    if state.current_model is not None and wanted.inputs != ModelInput():
+        require_readable(state.current_model, wanted.inputs)
+    if state.inputs != wanted.inputs:
+        raise ScreenshotError(f'{wanted.path} has no usable tokenizer: give --text token ids, like "5 17 2".')
     query = matrix_query(state)
     if query is None:
         return
-    asked = (arguments.site or query.site, arguments.layer, arguments.head)
+    chosen = wanted.selection
+    asked = (chosen.site or query.site, chosen.layer, chosen.head)
     if (query.site, query.layer, query.head) != asked:
         raise ScreenshotError(
             f"There is no {asked[0]} layer {asked[1]} head {asked[2]} in this model; "
-            f"'inspect {arguments.path}' lists its attention sites."
+            f"'inspect {wanted.path}' lists its attention sites."
         )
 
 

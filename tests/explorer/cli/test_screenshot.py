@@ -55,6 +55,19 @@ def test_a_cell_can_be_locked_and_a_short_training_be_shown(screenshot, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["w.png"]
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--text", "The cat", "--cell", "15,2"), "There is no cell 15,2 in the matrix shown."),
+        (("--layer", 7), "There is no decoder.self layer 7 head 0 in this model"),
+        (("--picture", "cat.png"), "--picture was given, but tiny-language-model reads --text."),
+    ],
+)
+def test_the_sample_is_given_what_the_command_gives(screenshot, tmp_path, given, message):
+    status, _, err = screenshot(*given, "--out", tmp_path / "w.png")
+    assert status == 2 and message in err
+
+
 def test_a_text_for_a_model_that_reads_ids_is_refused_not_dropped(screenshot, tmp_path):
     from tests.core_model.checkpoint import tiny
 
