@@ -22,10 +22,8 @@ from explorer.widgets.elided_label import ElidedLabel
 
 _LONGEST_NAME = 240
 """Pixels of the model's name before it is cut: the text needs the room."""
-_LEAST_TEXT = 96
-"""Pixels that a text keeps, whatever stands beside it."""
 _LEAST_TEXT = 160
-"""Pixels of the first text, however small the window."""
+"""Pixels that a text keeps, whatever stands beside it and however small the window."""
 _TYPING_MS = 250
 """Rest after the last key before a text is read."""
 
@@ -55,7 +53,6 @@ class TopBar(QWidget):
             field.asked.connect(self._on_file_asked)
             field.cleared.connect(self._on_file_cleared)
         self._text, self._second = TextField(self), TextField(self)
-        self._text.setMinimumWidth(_LEAST_TEXT)
         for field in (self._text, self._second):
             field.setMinimumWidth(_LEAST_TEXT)
             field.edited.connect(self._typing.start)
