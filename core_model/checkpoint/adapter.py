@@ -23,10 +23,10 @@ from core_model.checkpoint.hub_cache import find_cached
 from core_model.checkpoint.json_text import read_json
 from core_model.checkpoint.merging import Change, ChangedFile, Changes, WholeTensors
 from core_model.checkpoint.shards import TensorStore
-from core_model.checkpoint.wording import counted, shown, some_of
 from core_model.errors import CheckpointError
 from core_model.results import Fact
 from core_model.shapes import Shape
+from core_model.wording import counted, shown, some_of
 
 _WRAPPER = "base_model.model."
 _FACTOR = re.compile(r"(?P<module>.+)\.lora_(?P<table>embedding_)?(?P<factor>[AB])(\.\w+)?(\.weight)?")

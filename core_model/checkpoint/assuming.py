@@ -7,9 +7,9 @@ from typing import Any
 
 from core_model.checkpoint.facts import FACT_LABELS
 from core_model.checkpoint.families.family import Family
-from core_model.checkpoint.wording import shown
 from core_model.errors import ConfigError
 from core_model.results import Fact
+from core_model.wording import shown
 
 
 def with_assumed(

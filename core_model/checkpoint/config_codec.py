@@ -12,7 +12,6 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from core_model.checkpoint.wording import shown
 from core_model.config import (
     AlibiPositions,
     AudioEmbedding,
@@ -27,6 +26,7 @@ from core_model.config import (
     VectorEmbedding,
 )
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _KINDS: dict[str, type] = {
     "sinusoidal": SinusoidalPositions,

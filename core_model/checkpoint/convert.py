@@ -10,11 +10,11 @@ from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint.export import check_new, express_some_way, expressing_families, family_named, save_as_family
 from core_model.checkpoint.families.family import Family
 from core_model.checkpoint.open import Checkpoint, open_checkpoint
-from core_model.checkpoint.wording import shown, some_of
 from core_model.config import ModelConfig
 from core_model.device import DTYPES
 from core_model.disk import why_not_written
 from core_model.errors import CheckpointError, ConfigError
+from core_model.wording import shown, some_of
 
 if TYPE_CHECKING:
     from core_model.nn.transformer import Transformer

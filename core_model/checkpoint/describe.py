@@ -10,10 +10,10 @@ from core_model.checkpoint.facts import head_name, positions_name
 from core_model.checkpoint.folder import Location
 from core_model.checkpoint.reading import Reading
 from core_model.checkpoint.shards import TensorStore
-from core_model.checkpoint.wording import counted, some_of
 from core_model.config import ModelConfig
 from core_model.results import Fact, ModelInfo, Reads, SiteInfo, TensorInfo
 from core_model.sites import ATTENTION_SITES
+from core_model.wording import counted, some_of
 
 _CONFIG_BYTES = 1 << 20
 

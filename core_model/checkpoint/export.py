@@ -17,11 +17,11 @@ from core_model.checkpoint.config_codec import config_to_json
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
 from core_model.checkpoint.folding import folded, folded_state
-from core_model.checkpoint.wording import file_name
 from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError
 from core_model.shapes import tensor_shapes
+from core_model.wording import file_name
 
 if TYPE_CHECKING:
     import torch

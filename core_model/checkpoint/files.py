@@ -21,10 +21,10 @@ import numpy.typing as npt
 from core_model.checkpoint.header import LENGTH_BYTES, MAX_HEADER_BYTES, Entry, Header, HeaderError, parse_header
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
 from core_model.checkpoint.stored_types import Bytes
-from core_model.checkpoint.wording import file_name, shown
 from core_model.errors import CheckpointError, PickleError
 from core_model.pieces import Numbers
 from core_model.results import FloatArray
+from core_model.wording import file_name, shown
 
 Number = TypeVar("Number", bound=np.generic)
 PIECE_BYTES = 1024 * 1024

@@ -14,8 +14,8 @@ from core_model.checkpoint.files import open_regular
 from core_model.checkpoint.hub_cache import broken_links, cached_name, snapshot_of, told_broken
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
 from core_model.checkpoint.shards import TensorStore, missing_shards, open_files, open_index, read_index
-from core_model.checkpoint.wording import counted, file_name, shown, some_of
 from core_model.errors import CheckpointError, PickleError
+from core_model.wording import counted, file_name, shown, some_of
 
 WEIGHTS_SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"

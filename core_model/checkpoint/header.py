@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from core_model.checkpoint.stored_types import STORED_TYPES, StoredType
-from core_model.checkpoint.wording import shown
 from core_model.json_size import MOST_VALUES, n_values
+from core_model.wording import shown
 
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 25_000_000

@@ -15,8 +15,8 @@ import numpy as np
 
 from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint.shards import TensorStore
-from core_model.checkpoint.wording import counted, shown, some_of
 from core_model.results import FloatArray
+from core_model.wording import counted, shown, some_of
 
 _STANDARD_ERRORS = 6.0
 """How far a mean or a spread may be from what chance allows: beyond, one matrix in 10^8 would be misjudged."""

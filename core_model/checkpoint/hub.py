@@ -28,9 +28,9 @@ from core_model.checkpoint.folder import (
 from core_model.checkpoint.hub_cache import cache_folder, is_repository
 from core_model.checkpoint.hub_file import fetch_file, is_fetched, n_begun
 from core_model.checkpoint.hub_offer import Offer, size_text
-from core_model.checkpoint.wording import shown, some_of
 from core_model.disk import free_bytes, why_not_written
 from core_model.errors import CheckpointError
+from core_model.wording import shown, some_of
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

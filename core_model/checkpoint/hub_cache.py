@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core_model.checkpoint.files import open_regular
-from core_model.checkpoint.wording import counted, file_name, shown, some_of
 from core_model.errors import CheckpointError
+from core_model.wording import counted, file_name, shown, some_of
 
 _ENTRY = re.compile(r"models--(?P<name>.+)")
 _REPOSITORY = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?", re.ASCII)

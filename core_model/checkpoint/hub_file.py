@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from core_model.checkpoint.files import is_file_name
 from core_model.checkpoint.hub_cache import entry_name
-from core_model.checkpoint.wording import shown
 from core_model.errors import CheckpointError
+from core_model.wording import shown
 
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_model.checkpoint.wording import counted
+from core_model.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 from core_model.checkpoint.files import open_regular
 from core_model.checkpoint.recognise import N_FIRST_BYTES, is_lfs_pointer
-from core_model.checkpoint.wording import file_name, shown
 from core_model.errors import CheckpointError
 from core_model.json_size import MOST_VALUES, n_values
+from core_model.wording import file_name, shown
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")

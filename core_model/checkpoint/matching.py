@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.family import Assignment, NameTable, Weights, assignments
-from core_model.checkpoint.wording import counted, some_of
 from core_model.config import ModelConfig
 from core_model.shapes import Shape, tensor_shapes
+from core_model.wording import counted, some_of
 
 
 @dataclass(frozen=True, kw_only=True)

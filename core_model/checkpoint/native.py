@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from core_model.checkpoint.config_codec import config_from_json, config_to_json
 from core_model.checkpoint.families.family import NameTable, row
-from core_model.checkpoint.wording import shown
 from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import ConfigError
 from core_model.shapes import tensor_shapes
 from core_model.tokenize.encoding import SavableTokenizer
+from core_model.wording import shown
 
 if TYPE_CHECKING:
     from core_model.nn.transformer import Transformer

@@ -23,10 +23,10 @@ from core_model.checkpoint.families import OWN_DOCUMENTS
 from core_model.checkpoint.files import SafetensorsFile, open_regular
 from core_model.checkpoint.folder import INDEX_SUFFIX, WEIGHTS_SUFFIX
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
-from core_model.checkpoint.wording import file_name, shown, some_of
 from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json
 from core_model.disk import why_not_written
 from core_model.errors import CheckpointError
+from core_model.wording import file_name, shown, some_of
 
 _SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 _NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state.*)\..+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from core_model.checkpoint.wording import counted, shown
+from core_model.wording import counted, shown
 
 _SIGNS = {
     ".g_idx": "GPTQ",

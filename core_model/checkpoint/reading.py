@@ -25,10 +25,10 @@ from core_model.checkpoint.quantised import quantised_weights, stated_method
 from core_model.checkpoint.shards import TensorStore
 from core_model.checkpoint.stated import find_stated
 from core_model.checkpoint.unlisted import reason_by_names, reason_by_type
-from core_model.checkpoint.wording import counted, shown, some_of
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError, CoreError
 from core_model.results import Fact
+from core_model.wording import counted, shown, some_of
 
 MAX_LAYERS = 1000
 """As deep as any published transformer (DeepNet, Wang et al. 2022)."""

@@ -15,10 +15,10 @@ from pathlib import Path
 from core_model.checkpoint.files import SafetensorsFile, is_file_name
 from core_model.checkpoint.header import Entry
 from core_model.checkpoint.json_text import read_json
-from core_model.checkpoint.wording import counted, file_name, shown, some_of
 from core_model.errors import CheckpointError
 from core_model.pieces import Numbers
 from core_model.results import FloatArray
+from core_model.wording import counted, file_name, shown, some_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from core_model.checkpoint.families.family import Family
 from core_model.checkpoint.folder import CONFIG_NAME, Location
 from core_model.checkpoint.json_text import read_json
 from core_model.checkpoint.shards import TensorStore
-from core_model.checkpoint.wording import file_name
 from core_model.errors import CheckpointError, ConfigError
+from core_model.wording import file_name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from core_model.errors import InputError
-
-
-def shown_name(path: Path) -> str:
-    """The file's name as printable text."""
-    return repr(path.name)[1:-1]
+from core_model.wording import file_name
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -19,10 +15,10 @@ def open_file(path: Path) -> BinaryIO:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{shown_name(path)} is not a file: name the file itself")
+            raise InputError(f"{file_name(path)} is not a file: name the file itself")
         if not status.st_size:
-            raise InputError(f"{shown_name(path)} is empty (0 bytes): save or download it again")
+            raise InputError(f"{file_name(path)} is empty (0 bytes): save or download it again")
         return path.open("rb")
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise InputError(f"{shown_name(path)} cannot be read ({reason}): check the path") from error
+        raise InputError(f"{file_name(path)} cannot be read ({reason}): check the path") from error

@@ -5,6 +5,7 @@ Shape letters: K channels, Y rows, X columns.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -14,9 +15,10 @@ import numpy.typing as npt
 from PIL import ExifTags, Image, ImageOps
 
 from core_model.errors import InputError
-from core_model.preprocess.files import open_file, shown_name
+from core_model.preprocess.files import open_file
 from core_model.preprocess.picture_settings import FILTERS, PictureSettings, Size, shown_size
 from core_model.results import FloatArray, read_only
+from core_model.wording import file_name
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 """What is opened, as Pillow calls it. Its other readers are rarely needed, and one of them runs PostScript."""
@@ -40,7 +42,7 @@ def read_picture(path: Path, settings: PictureSettings, n_channels: int) -> Pict
     """The picture in a file, by the settings of a model. InputError says what is wrong with the file or its size."""
     if n_channels not in _MODES:
         raise InputError(f"the model reads {n_channels} channels, but a picture has 1 or 3: give it pixels instead")
-    name = shown_name(path)
+    name = file_name(path)
     with open_file(path) as file:
         try:
             image, done = _decoded(name, file, n_channels)
@@ -64,7 +66,9 @@ def _decoded(name: str, file: BinaryIO, n_channels: int) -> tuple[Image.Image, l
     """The picture upright, with as many channels as the model reads and 8 bits in each, and what that took."""
     done: list[str] = []
     try:
-        image = Image.open(file, formats=FORMATS)
+        with warnings.catch_warnings():  # what Pillow only warns of is beyond the limit here
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            image = Image.open(file, formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise _too_large(name) from error
     except Image.UnidentifiedImageError as error:

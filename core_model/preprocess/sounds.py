@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core_model.errors import InputError
-from core_model.preprocess.files import shown_name
 from core_model.preprocess.keys import read_keys
 from core_model.preprocess.wav import RATES, read_wav
 from core_model.results import FloatArray, read_only
+from core_model.wording import file_name
 
 _MAX_WINDOW = 1 << 16
 _MAX_VALUES = 1 << 27
@@ -104,12 +104,12 @@ class Spectrogram:
 
 def read_sound(path: Path, settings: SoundSettings) -> Spectrogram:
     """The spectrogram of a WAV file. InputError says what is wrong with it."""
-    sound, name = read_wav(path, settings.seconds), shown_name(path)
+    sound, name = read_wav(path, settings.seconds), file_name(path)
     done = []
     if sound.seconds > settings.seconds:
-        done.append(f"the first {settings.seconds:g} of its {sound.seconds:.4g} seconds taken")
+        done.append(f"the first {settings.seconds:g} s of its {sound.seconds:.4g} s taken")
     elif sound.seconds < settings.seconds:
-        done.append(f"silence put behind its {sound.seconds:.3g} seconds, up to {settings.seconds:g}")
+        done.append(f"silence put behind its {sound.seconds:.3g} s, up to {settings.seconds:g} s")
     if sound.n_channels > 1:
         done.append(f"mean of its {sound.n_channels} channels taken")
     if sound.rate != settings.rate:

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core_model.errors import InputError
-from core_model.preprocess.files import open_file, shown_name
+from core_model.preprocess.files import open_file
 from core_model.results import FloatArray
+from core_model.wording import file_name
 
 RATES = range(1_000, 1_000_001)
 """Values a second that a sound may have."""
@@ -67,7 +68,7 @@ class _Format:
 
 def read_wav(path: Path, seconds: float) -> Sound:
     """The beginning of a sound, at most so many seconds. InputError says what the file is instead, or what is wrong."""
-    name = shown_name(path)
+    name = file_name(path)
     with open_file(path) as file:
         _require_wav(name, file.read(12))
         form = None

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from core_model.checkpoint.wording import shown
 from core_model.pieces import as_matrix
 from core_model.results import HeadPart, Pooling, TensorStatistics, TensorView
+from core_model.wording import shown
 from explorer.state.app_state import AppState
 from explorer.state.tensors import HeadCut, SpectrumAnswer, Subject, TensorAnswer
 from explorer.viewmodels.facts import FactRow, FactSection, FactSheet

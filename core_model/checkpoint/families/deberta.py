@@ -17,7 +17,6 @@ from core_model.checkpoint.families.encoder_heads import (
 )
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, activation_name
-from core_model.checkpoint.wording import shown
 from core_model.config import (
     DisentangledPositions,
     DistanceTable,
@@ -28,6 +27,7 @@ from core_model.config import (
     StackConfig,
 )
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _CONTENT_TO_POSITION, _POSITION_TO_CONTENT = "c2p", "p2c"
 HEADS = EncoderHeads(

@@ -9,7 +9,6 @@ from core_model.checkpoint.families import encoders
 from core_model.checkpoint.families.encoder_heads import FAIRSEQ_MASKED, FAIRSEQ_SEQUENCE, TOKEN_CLASSES, EncoderHeads
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import CountOrNone, Positive, TokenId
-from core_model.checkpoint.wording import shown
 from core_model.config import (
     AbsolutePositions,
     FeedForwardSpec,
@@ -24,6 +23,7 @@ from core_model.config import (
     multi_head,
 )
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _TRAINED_SHARE = 0.15 * 0.8
 """The share of tokens that were masked in training, for every ESM."""

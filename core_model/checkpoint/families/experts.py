@@ -10,9 +10,9 @@ from core_model.checkpoint.families.conversion import Joined, Stacked
 from core_model.checkpoint.families.decoders import layer_rows
 from core_model.checkpoint.families.family import NameTable, Row, row
 from core_model.checkpoint.families.llama_like import llama_names
-from core_model.checkpoint.wording import shown
 from core_model.config import ExpertsSpec, FeedForwardSpec, ModelConfig
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 MAX_EXPERTS = 100_000
 """In all layers together: four times as many as the largest published models have."""

@@ -10,9 +10,9 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
-from core_model.checkpoint.wording import shown
 from core_model.config import Activation, HeadSpec, SpecialTokens
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _LARGEST_COUNT = 2**63 - 1
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=_LARGEST_COUNT)]

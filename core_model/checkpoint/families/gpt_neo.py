@@ -16,9 +16,9 @@ from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.gpt2 import ENDS, HEADS, NORMS
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.checkpoint.families.windows import windowed
-from core_model.checkpoint.wording import shown
 from core_model.config import LearnedPositions, ModelConfig, StackConfig
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _GLOBAL, _LOCAL = "global", "local"
 _PLACES = {

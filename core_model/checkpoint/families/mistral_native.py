@@ -17,9 +17,9 @@ from core_model.checkpoint.families.fields import Count, Positive
 from core_model.checkpoint.families.llama_like import RmsKeys, rms_plan
 from core_model.checkpoint.families.rotary import RopeKeys
 from core_model.checkpoint.families.windows import windowed
-from core_model.checkpoint.wording import shown
 from core_model.config import HeadSpec, ModelConfig
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _TABLE, _HEAD = "tok_embeddings.weight", "output.weight"
 

@@ -22,7 +22,6 @@ from core_model.checkpoint.families.fields import (
 )
 from core_model.checkpoint.families.rotary import RopeKeys, read_rotary, write_rotary
 from core_model.checkpoint.families.windows import layer_windows, window_keys
-from core_model.checkpoint.wording import shown
 from core_model.config import (
     FeedForwardSpec,
     HeadSpec,
@@ -38,6 +37,7 @@ from core_model.config import (
     multi_head,
 )
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _TABLE = "embeddings.tok_embeddings.weight"
 _POOLINGS: dict[str, Pooling] = {"cls": "first", "mean": "mean"}

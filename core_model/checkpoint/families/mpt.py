@@ -17,9 +17,9 @@ from core_model.checkpoint.families.decoders import (
 from core_model.checkpoint.families.family import read_sizes, row
 from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
-from core_model.checkpoint.wording import shown
 from core_model.config import AlibiPositions, ModelConfig, NormSpec, StackConfig
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _HEADS = DecoderHeads(table="wte.weight")
 _PLACES = {

@@ -14,9 +14,9 @@ from core_model.checkpoint.families.decoders import (
 from core_model.checkpoint.families.family import read_sizes, row
 from core_model.checkpoint.families.gpt2 import ALIASES, DIALECT, FUSED, MATRICES, DialectKeys
 from core_model.checkpoint.families.plan import read_plan, write_keys
-from core_model.checkpoint.wording import shown
 from core_model.config import Activation, LearnedPositions, ModelConfig, StackConfig
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _HEADS = DecoderHeads(table="tokens_embed.weight")
 _ACTIVATIONS: dict[str, Activation] = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.fields import Count, NotNegative, Positive
-from core_model.checkpoint.wording import shown
 from core_model.config import RotaryPositions, RotaryScaling
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 DEFAULT_BASE = 10000.0
 _PLAIN = ("default", None)

@@ -21,9 +21,9 @@ from core_model.checkpoint.families.llama_like import (
     llama_plan,
 )
 from core_model.checkpoint.families.plan import side_by_side
-from core_model.checkpoint.wording import shown
 from core_model.config import ModelConfig, NormSpec, QueryKeyNorm, StackConfig
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _SHARE = 0.25
 _PLACES = {**PLACES, "eps": "layer_norm_eps"}

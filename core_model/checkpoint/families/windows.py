@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from core_model.checkpoint.wording import shown
 from core_model.config import LayerSpec, ModelConfig
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 
