@@ -53,7 +53,7 @@ def _read(keys: AlbertKeys, weights: Weights) -> ModelConfig:
         )
     encoder = StackConfig(
         d_model=keys.hidden_size,
-        embedding=replace(encoders.embedding(keys, keys.embedding_size), always_projects=True),
+        embedding=replace(encoders.typed_embedding(keys, keys.embedding_size), always_projects=True),
         position=LearnedPositions(max_length=keys.max_position_embeddings),
         layers=(encoders.post_norm_layer(keys),) * len(weights_of),
         weights_of=weights_of,

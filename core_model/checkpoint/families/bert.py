@@ -47,7 +47,7 @@ def _read(keys: BertKeys, weights: Weights) -> ModelConfig:
         )
     encoder = StackConfig(
         d_model=keys.hidden_size,
-        embedding=encoders.embedding(keys),
+        embedding=encoders.typed_embedding(keys),
         position=LearnedPositions(max_length=keys.max_position_embeddings),
         layers=(encoders.post_norm_layer(keys),) * keys.num_hidden_layers,
     )

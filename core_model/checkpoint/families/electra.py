@@ -43,7 +43,7 @@ def _read(keys: ElectraKeys, weights: Weights) -> ModelConfig:
     encoders.require_encoder(keys)
     encoder = StackConfig(
         d_model=keys.hidden_size,
-        embedding=encoders.embedding(keys, keys.embedding_size),
+        embedding=encoders.typed_embedding(keys, keys.embedding_size),
         position=LearnedPositions(max_length=keys.max_position_embeddings),
         layers=(encoders.post_norm_layer(keys),) * keys.num_hidden_layers,
     )

@@ -125,6 +125,13 @@ def embedding(keys: EncoderKeys, d_embedding: int | None = None) -> TokenEmbeddi
     )
 
 
+def typed_embedding(keys: EncoderKeys, d_embedding: int | None = None) -> TokenEmbedding:
+    """The same where every token has a type; ConfigError where there is none."""
+    if not keys.type_vocab_size:
+        raise ConfigError("type_vocab_size is 0 in config.json: every token has a type here, so 1 or more are expected")
+    return embedding(keys, d_embedding)
+
+
 def positions_after_padding(n_rows: int, padding: TokenId) -> LearnedPositions:
     """fairseq's learned positions: the first token stands in the row after that of the padding token's id."""
     offset = (padding if isinstance(padding, int) else 1) + 1

@@ -72,12 +72,17 @@ class RmsKeys(LlamaLikeKeys):
         return NormSpec(kind="rms", eps=self.rms_norm_eps, bias=False)
 
 
-def rotary(keys: LlamaLikeKeys, head_size: int, *, base: float = DEFAULT_BASE, share: float = 1.0) -> RotaryPositions:
-    """The positions the keys describe in either dialect; `base` and `share` of a head are meant where neither says."""
+def rotary(
+    keys: LlamaLikeKeys, head_size: int, *, base: float = DEFAULT_BASE, share: float | None = None
+) -> RotaryPositions:
+    """The positions the keys describe in either dialect; `base` and `share` of a head are meant where neither says.
+
+    Where a family has no share whole heads turn, whatever the keys say: transformers reads theirs in no other family.
+    """
     rope = keys.rope_scaling or keys.rope_parameters or RopeKeys()
     rope = replace(
         rope,
-        partial_rotary_factor=rope.partial_rotary_factor or keys.partial_rotary_factor or share,
+        partial_rotary_factor=share and (rope.partial_rotary_factor or keys.partial_rotary_factor or share),
         original_max_position_embeddings=(
             keys.original_max_position_embeddings or rope.original_max_position_embeddings
         ),
@@ -92,7 +97,7 @@ def llama_plan(
     places: Mapping[str, str],
     *,
     base: float = DEFAULT_BASE,
-    share: float = 1.0,
+    share: float | None = None,
     **changes: Any,
 ) -> Plan:
     """Llama's plan: `base` and `share` are those of `rotary`, `changes` other fields."""

@@ -16,6 +16,7 @@ from core_model.checkpoint.families.llama_like import (
     rms_plan,
 )
 from core_model.config import MaskSpec, ModelConfig, RotaryPositions, StackConfig
+from core_model.errors import ConfigError
 
 _PLACES = {**RMS_PLACES, "embedding_dropout": "embd_pdrop", "residual_dropout": "resid_pdrop"}
 _OLD_NAMES = ("su", "yarn")
@@ -42,7 +43,7 @@ def _with_longrope(keys: Phi3Keys) -> Phi3Keys:
 
 
 def _read(keys: Phi3Keys) -> StackConfig:
-    plan = rms_plan(_with_longrope(keys), _PLACES)
+    plan = rms_plan(_with_longrope(keys), _PLACES, share=1.0)
     attention = plan.attention(mask=MaskSpec(causal=True, window=keys.sliding_window))
     return plan.stack([plan.layer(attention=attention)] * plan.n_layers)
 
@@ -50,6 +51,8 @@ def _read(keys: Phi3Keys) -> StackConfig:
 def _write(config: ModelConfig) -> Phi3Keys:
     attention = config.output_stack.layers[0].attention
     scaling = attention.position.scaling if isinstance(attention.position, RotaryPositions) else None
+    if scaling and scaling.kind != "longrope":
+        raise ConfigError(f"this model is no Phi-3: its rotary scaling is {scaling.kind}, there it is always longrope")
     return Phi3Keys(
         **llama_keys(config, _PLACES),
         original_max_position_embeddings=scaling.original_length if scaling else 4096,

@@ -38,7 +38,7 @@ def _read(keys: RobertaKeys, weights: Weights) -> ModelConfig:
     encoders.require_encoder(keys)
     encoder = StackConfig(
         d_model=keys.hidden_size,
-        embedding=encoders.embedding(keys),
+        embedding=encoders.typed_embedding(keys),
         position=encoders.positions_after_padding(keys.max_position_embeddings, keys.pad_token_id),
         layers=(encoders.post_norm_layer(keys),) * keys.num_hidden_layers,
     )

@@ -45,7 +45,7 @@ def _read(keys: RoformerKeys, weights: Weights) -> ModelConfig:
     rotary = RotaryPositions(n_rotated=head_size, layout="interleaved")
     encoder = StackConfig(
         d_model=keys.hidden_size,
-        embedding=encoders.embedding(keys, d_embedding),
+        embedding=encoders.typed_embedding(keys, d_embedding),
         layers=(encoders.post_norm_layer(keys, rotary),) * keys.num_hidden_layers,
     )
     head = _HEADS.read(FAMILY, keys, weights, d_model=keys.hidden_size, norm=keys.norm, d_embedding=d_embedding)

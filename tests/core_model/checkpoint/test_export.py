@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from core_model.errors import CheckpointError, ConfigError
 from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
 from tests.core_model.checkpoint.configs import EVERY
-from tests.core_model.checkpoint.references import IDS, logits_of, reference
+from tests.core_model.checkpoint.references import IDS, assert_close, logits_of, reference, saved, seeded
 
 GPT2 = gpt2.Gpt2Keys(vocab_size=23, n_positions=17, n_embd=30, n_layer=3, n_head=5, n_inner=37)
 BERT = bert.BertKeys(
@@ -116,6 +117,51 @@ def test_the_reference_opens_what_we_save_and_computes_the_same(
         assert checkpoint.config == config
         assert checkpoint.info.warnings[-1].startswith("there is no tokenizer")
         assert checkpoint.info.missing == checkpoint.info.unexpected == ()
+
+
+YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 8}
+HALF_TURNED = {
+    "rope_type": "longrope",
+    "rope_theta": 500.0,
+    "partial_rotary_factor": 0.5,
+    "short_factor": [1.0, 1.5],
+    "long_factor": [2.0, 3.0],
+}
+WIDTHS = {
+    "vocab_size": 23,
+    "hidden_size": 32,
+    "intermediate_size": 37,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 32,
+}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "sizes", "loader"),
+    [
+        ("llama", {**WIDTHS, "rope_parameters": YARN}, AutoModelForCausalLM),
+        ("phi3", {**WIDTHS, "pad_token_id": 0, "rope_parameters": HALF_TURNED}, AutoModelForCausalLM),
+        ("gpt_neox", {**WIDTHS, "rope_parameters": {**YARN, "partial_rotary_factor": 0.5}}, AutoModelForCausalLM),
+        ("bert", WIDTHS, AutoModelForMaskedLM),
+        ("distilbert", {"vocab_size": 23, "dim": 32, "n_layers": 2, "n_heads": 4}, AutoModelForMaskedLM),
+    ],
+)
+def test_every_family_that_a_model_is_said_to_fit_is_opened_by_the_reference(
+    model_type: str, sizes: dict[str, object], loader: Any, tmp_path: Path
+) -> None:
+    config = AutoConfig.for_model(model_type, **sizes)
+    model = seeded(loader.from_config(config, attn_implementation="eager"))
+    want = logits_of(reference(model))
+    with open_checkpoint(saved(model, tmp_path / "theirs")) as checkpoint:
+        ours = checkpoint.load_model()
+    families = [family.key for family in expressing_families(ours.config)]
+    assert model_type in families
+    for key in families:
+        save_as_family(tmp_path / key, ours, key)
+        again, report = loader.from_pretrained(tmp_path / key, output_loading_info=True)
+        assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")), key
+        assert_close(logits_of(reference(again)), want)
 
 
 def test_the_config_names_its_family_and_dtype(tmp_path: Path) -> None:

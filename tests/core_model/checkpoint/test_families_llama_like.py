@@ -66,6 +66,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mixtral of one active expert": ("mixtral", {**WIDE, **LOCAL_EXPERTS, "num_experts_per_tok": 1}),
     "qwen2": ("qwen2", SIZES),
     "qwen2 windowed": ("qwen2", {**SIZES, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}),
+    "qwen2 told to turn half of a head, which its code does not": (
+        "qwen2",
+        {**WIDER, "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5}},
+    ),
     "qwen2_moe": ("qwen2_moe", {**SIZES, **EXPERTS, "shared_expert_intermediate_size": 13}),
     "qwen2_moe with dense layers": (
         "qwen2_moe",
