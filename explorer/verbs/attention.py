@@ -25,7 +25,8 @@ MOST_CELLS = 2048
 
 _EPILOG = """\
 The ending of --out chooses: .svg .pdf .png draw a figure of exact width, .csv .npz write the exact weights.
-Rows are queries, columns are keys. In a CSV masked cells are empty; an NPZ holds attention, masked, tokens and source.
+Rows are queries, columns are keys. In a CSV masked cells are empty; an NPZ holds attention and masked,
+query_tokens and key_tokens, and where they come from (model, layer, head, text, file, ...).
 A model without a tokenizer reads token ids: --text "5 17 2".
 
 examples:
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         engine = Engine()
         try:
             opened = engine.answer(OpenQuery(source=trace.source), CancelToken(), line.update)
-            source = _provenance(engine, opened, arguments, inputs)
+            source = _provenance(engine, opened, arguments, inputs, line)
             if format in DATA_FORMATS:
                 query = TableQuery(
                     trace=trace, provenance=source, rows=arguments.rows, cols=arguments.cols, path=arguments.out
@@ -102,14 +103,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _provenance(engine: Engine, opened: OpenedModel, arguments: argparse.Namespace, inputs: ModelInput) -> Provenance:
-    """Where the numbers will come from; TraceError where the model offers no attention, InputError where it reads
-    something else."""
+def _provenance(
+    engine: Engine, opened: OpenedModel, arguments: argparse.Namespace, inputs: ModelInput, line: ProgressLine
+) -> Provenance:
+    """Where the numbers will come from, having said what was done to what is read; TraceError where the model offers
+    no attention, InputError where it reads something else."""
     info = opened.info
     if not info.sites:
         raise TraceError(info.refusal or f"{info.name} has no attention that can be computed")
     require_readable(opened, inputs)
-    site = arguments.site or opened.first_site(engine.tokens(opened.source, inputs))
+    tokens = engine.tokens(opened.source, inputs)
+    for note in tokens.notes:
+        line.note(note)
+    site = arguments.site or opened.first_site(tokens)
     return Provenance.of(info, inputs, site=site, layer=arguments.layer, head=arguments.head)
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from core_model.checkpoint import open_checkpoint
 from tests.explorer.cli.conftest import Cli
-from tests.explorer.foreign import COLORS_YXK, save_models, save_picture, save_sound, vit, whisper
+from tests.explorer.foreign import COLORS_YXK, SIDE, save_models, save_picture, save_sound, vit, whisper
 
 PLACE = ("--layer", 1, "--head", 2)
 
@@ -85,6 +86,13 @@ def test_a_figure_names_the_picture(cli: Cli, models: Path, tmp_path: Path) -> N
     assert cli("attention", models / "vit", "--picture", picture, *PLACE, "--out", out).status == 0
     text = out.read_text(encoding="utf-8")
     assert "a cat.png" in text and "patch 2,2" in text
+
+
+def test_what_was_done_to_a_picture_is_said_once(cli: Cli, models: Path, tmp_path: Path) -> None:
+    Image.new("RGB", (SIDE * 2, SIDE), "red").save(tmp_path / "wide.png")
+    done = cli("attention", models / "vit", "--picture", tmp_path / "wide.png", *PLACE, "--out", tmp_path / "a.csv")
+    assert done.status == 0
+    assert done.err == "wide.png: resized from 24 x 12 to 12 x 12 pixels\n"
 
 
 @pytest.mark.parametrize(
