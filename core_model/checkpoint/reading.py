@@ -17,7 +17,6 @@ from core_model.checkpoint.assuming import require_agreement, with_assumed
 from core_model.checkpoint.facts import native_facts, stated_facts
 from core_model.checkpoint.families import FAMILIES, family_of, family_of_tensors
 from core_model.checkpoint.families.family import Family, NameTable, Weights, weights_of
-from core_model.checkpoint.families.fields import read_keys
 from core_model.checkpoint.folder import CONFIG_NAME, Location
 from core_model.checkpoint.json_text import read_json
 from core_model.checkpoint.matching import Match, match
@@ -27,6 +26,7 @@ from core_model.checkpoint.stated import find_stated
 from core_model.checkpoint.unlisted import reason_by_names, reason_by_type
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError, CoreError
+from core_model.keys import read_keys
 from core_model.results import Fact
 from core_model.wording import counted, shown, some_of
 

@@ -6,14 +6,14 @@ Keys mean what they mean to the image processors of transformers that work with 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from reprlib import repr as shown
 from typing import Any, Literal, TypeAlias, get_args
 
 from core_model.errors import InputError
-from core_model.preprocess.keys import read_keys
+from core_model.keys import read_keys
 from core_model.preprocess.processors import IMAGENET, PROCESSORS, READ_SHORTER_SIDE, USUAL, processor_of
+from core_model.wording import shown, some_of
 
 Filter: TypeAlias = Literal["nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"]
 """In the order of Pillow's numbers for them, which a preprocessor_config.json has."""
@@ -107,10 +107,10 @@ def stated_settings(document: Mapping[str, Any], family: str, n_channels: int, f
     processor = processor_of(document, family, file)
     unknown = [key for key, does in document.items() if key.startswith("do_") and does is True and key not in _STEPS]
     if unknown:
-        raise InputError(f"{file} asks for {shown(unknown[0])}, a step that is not done here")
+        raise InputError(f"{file} asks for {shown(repr(unknown[0]))}, a step that is not done here")
     stated = {key: value for key, value in document.items() if value is not None}
     reads = {"default_to_square": processor not in READ_SHORTER_SIDE}
-    keys = read_keys({**reads, **PROCESSORS[processor], **stated}, _Keys, file)
+    keys = read_keys({**reads, **PROCESSORS[processor], **stated}, _Keys, file, InputError)
     if not 0 <= keys.resample < len(FILTERS):
         raise InputError(f"resample is {keys.resample} in {file}: expected one of Pillow's filters, 0 to 5")
     if keys.do_rescale and not keys.rescale_factor:
@@ -129,7 +129,7 @@ def stated_settings(document: Mapping[str, Any], family: str, n_channels: int, f
 
 def timm_settings(document: Mapping[str, Any], n_channels: int) -> PictureSettings:
     """What timm's pretrained_cfg asks for, as timm evaluates its models. InputError as above."""
-    keys = read_keys(document, _TimmKeys, _TIMM_FILE)
+    keys = read_keys(document, _TimmKeys, _TIMM_FILE, InputError)
     if len(keys.input_size) != 3:
         raise InputError(f"input_size is {keys.input_size} in {_TIMM_FILE}: expected channels, rows, columns")
     if keys.crop_mode not in ("center", "squash"):
@@ -179,7 +179,7 @@ def _resize(keys: _Keys, file: str) -> int | Size:
         if sides.keys() == {"shortest_edge"}:
             return _size("size", [sides["shortest_edge"]] * 2, file)[0]
         if sides.keys() != {"height", "width"}:
-            raise InputError(f"size names {shown(list(sides))} in {file}: expected shortest_edge, or height and width")
+            raise InputError(f"size names {some_of(sides)} in {file}: expected shortest_edge, or height and width")
         size = [sides["height"], sides["width"]]
     return _size("size", size or [], file)
 
@@ -207,7 +207,7 @@ def _each(key: str, values: float | list[float], n_channels: int, place: str) ->
     return tuple(each)
 
 
-def _require_moderate(key: str, values: list[float], least: float, place: str) -> None:
+def _require_moderate(key: str, values: Sequence[float], least: float, place: str) -> None:
     """Refuse what makes pixels that no float32 can hold, or nothing but zeros, of any picture."""
     if not all(least <= abs(value) <= _LARGEST for value in values):
         raise InputError(f"{key} is {shown(values)} in {place}: expected sizes of {least:g} to {_LARGEST:g}")

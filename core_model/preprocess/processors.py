@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from reprlib import repr as shown
 from typing import Any
 
 from core_model.errors import InputError
+from core_model.wording import shown
 
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 _HALF = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
@@ -58,6 +58,7 @@ def processor_of(document: Mapping[str, Any], family: str, file: str) -> str:
     if found is None:
         known = ", ".join(f"{key}ImageProcessor" for key in PROCESSORS)
         raise InputError(
-            f"image_processor_type is {shown(named)} in {file}: its steps are not known here, but those of {known} are"
+            f"image_processor_type is {shown(repr(named))} in {file}: its steps are not known here, "
+            f"but those of {known} are"
         )
     return found

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core_model.errors import InputError
-from core_model.preprocess.keys import read_keys
+from core_model.keys import read_keys
 from core_model.preprocess.wav import RATES, read_wav
 from core_model.results import FloatArray, read_only
 from core_model.wording import file_name
@@ -85,7 +85,7 @@ def stated_settings(document: Mapping[str, Any], n_features: int, n_frames: int,
 
     InputError names a wrong key in `file`.
     """
-    keys = read_keys({key: value for key, value in document.items() if value is not None}, _Keys, file)
+    keys = read_keys({key: value for key, value in document.items() if value is not None}, _Keys, file, InputError)
     if keys.feature_size != n_features:
         raise InputError(f"feature_size is {keys.feature_size} in {file}: the model reads {n_features} mel bands")
     return SoundSettings(

@@ -1,12 +1,10 @@
-"""Reading the keys of someone else's config.json: typed, checked, and with errors that name the key and its value."""
+"""What keys of someone else's config.json hold: their types, and names and ids as ours and back."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -21,8 +19,6 @@ Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 TokenId: TypeAlias = int | list[int] | None
-
-Keys = TypeVar("Keys")
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -40,22 +36,6 @@ ACTIVATIONS: dict[str, Activation] = {
     "linear": "identity",
 }
 """transformers' names of activations, ours; the first of several is the one we write."""
-
-_FOUND = re.compile(r"(?P<expected>Expected .*?)(?:, got `(?P<found>[^`]*)`)? - at `\$\.(?P<place>[^`]*)`")
-_ABSENT = re.compile(r"Object missing required field `(?P<key>[^`]*)`(?: - at `\$\.(?P<place>[^`]*)`)?")
-
-
-def read_keys(document: Mapping[str, Any], keys: type[Keys]) -> Keys:
-    """The document as a dataclass of known keys, others left alone; ConfigError names the first wrong one."""
-    try:
-        read = msgspec.convert(document, keys)
-    except msgspec.ValidationError as error:
-        raise _config_error(document, str(error)) from error
-    for field in fields(keys):  # pyright: ignore[reportArgumentType]
-        value = getattr(read, field.name)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ConfigError(f"{field.name} is {value} in config.json: a finite number was expected")
-    return read
 
 
 def activation(key: str, name: str) -> Activation:
@@ -144,25 +124,3 @@ def _unnamed(n_classes: int) -> tuple[str, ...]:
 def _first_id(value: TokenId) -> int | None:
     first = (value or [None])[0] if isinstance(value, list) else value
     return first if first is not None and first >= 0 else None
-
-
-def _config_error(document: Mapping[str, Any], message: str) -> ConfigError:
-    """msgspec's message with the key, the value found and what was expected in our words."""
-    if absent := _ABSENT.fullmatch(message):
-        place = f" in {absent['place']}" if absent["place"] else ""
-        return ConfigError(f"config.json has no {absent['key']}{place}: add it, the model cannot be built without")
-    if found := _FOUND.fullmatch(message):
-        value = _value_at(document, found["place"])
-        expected = found["expected"].replace("Expected", "expected").replace("`", "")
-        return ConfigError(f"{found['place']} is {shown(repr(value))} in config.json: {expected}")
-    return ConfigError(f"config.json: {shown(message)}")
-
-
-def _value_at(document: Mapping[str, Any], place: str) -> object:
-    """The value a dotted place of the document leads to; what lies on the way when it ends early."""
-    value: object = document
-    for key in place.split("."):
-        if not isinstance(value, Mapping) or key not in value:
-            return value
-        value = value[key]
-    return value

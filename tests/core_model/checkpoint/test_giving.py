@@ -182,8 +182,8 @@ def test_settings_that_cannot_be_followed_leave_the_model_open_and_say_so(photo:
     with open_checkpoint(folder) as checkpoint:
         assert checkpoint.info.refusal is None
         assert checkpoint.info.reads == ()
-        assert "size names ['longest_edge'] in preprocessor_config.json" in checkpoint.info.warnings[0]
-        with pytest.raises(InputError, match=r"model cannot be given a picture: size names ..longest_edge"):
+        assert "size names longest_edge in preprocessor_config.json" in checkpoint.info.warnings[0]
+        with pytest.raises(InputError, match=r"model cannot be given a picture: size names longest_edge"):
             checkpoint.encode(picture=photo)
 
 

@@ -82,7 +82,7 @@ def test_of_a_long_sound_the_beginning_is_read_and_that_is_said(tmp_path: Path) 
     settings = SoundSettings(n_features=80, n_frames=100)
     sound = sweep(2.5, 16000)
     read = read_sound(write(tmp_path / "long.wav", sound, 16000), settings)
-    assert read.notes == ("long.wav: the first 1 of its 2.5 seconds taken",)
+    assert read.notes == ("long.wav: the first 1 s of its 2.5 s taken",)
     assert read.seconds == 1
     np.testing.assert_allclose(read.features, spectrogram(sound[:16000], settings), rtol=0, atol=0.02)
 
@@ -92,7 +92,7 @@ def test_all_that_was_done_to_a_sound_is_said(tmp_path: Path) -> None:
     stereo = np.stack([sweep(0.5, 22050), np.zeros(11025, np.float32)], axis=1)
     read = read_sound(write(tmp_path / "short.wav", stereo, 22050), settings)
     assert read.notes == (
-        "short.wav: silence put behind its 0.5 seconds, up to 30, mean of its 2 channels taken, "
+        "short.wav: silence put behind its 0.5 s, up to 30 s, mean of its 2 channels taken, "
         "resampled from 22050 to 16000 Hz by its Fourier transform",
     )
     assert (read.features.shape, read.seconds) == ((80, 3000), 0.5)
@@ -111,7 +111,7 @@ def test_a_sound_that_fits_is_taken_as_it_is(tmp_path: Path) -> None:
         ({"hop_length": 500}, "n_fft is 400 and hop_length 500: expected 1 <= hop_length <= n_fft"),
         ({"n_fft": 10**9, "hop_length": 1}, "n_fft is 1000000000"),
         ({"n_fft": 60000}, "the model listens to 3000 frames of 60000: no such spectrogram is made"),
-        ({"n_fft": "long"}, "n_fft in preprocessor_config.json cannot be used: expected int, got str"),
+        ({"n_fft": "long"}, "n_fft is .long. in preprocessor_config.json: expected int"),
     ],
 )
 def test_a_wrong_key_is_named_with_its_value(document: dict[str, Any], message: str) -> None:

@@ -21,8 +21,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, assignments, weights_of
-from core_model.checkpoint.families.fields import read_keys
 from core_model.checkpoint.native import save_run_model
+from core_model.keys import read_keys
 from core_model.nn.initialization import initialize
 from core_model.nn.transformer import Transformer
 from core_model.shapes import tensor_shapes
