@@ -13,9 +13,9 @@ from core_model.checkpoint.families.encoder_heads import (
     HeadForm,
 )
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights
-from core_model.checkpoint.wording import shown
 from core_model.config import HeadSpec, LearnedPositions, ModelConfig, StackConfig
 from core_model.errors import ConfigError
+from core_model.wording import shown
 
 _NEXT_SENTENCE = ("sentence B follows A", "sentence B is random")
 _POOLED = HeadForm(transform="pooler.dense", activation="tanh", output="classifier", pooling="first")
