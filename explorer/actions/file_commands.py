@@ -38,25 +38,26 @@ def _is_something_shown(desk: Desk) -> bool:
     return traced(desk.state) is not None
 
 
-def _give(kind: FileKind, title: str, name: str) -> Command:
+def _give(kind: FileKind, *, title: str, tooltip: str, asking: str, files: str) -> Command:
     return Command(
         key=f"open_{kind}",
         title=title,
         menu="File",
         group="give",
         icon=kind,
-        tooltip=f"Give the model a {kind} to read, in the place of the one before.",
-        run=lambda desk: _give_chosen(desk, kind, name),
+        tooltip=tooltip,
+        run=lambda desk: _give_chosen(desk, kind, asking, files),
         is_enabled=lambda desk: desk.state.current_model is not None and kind in desk.state.current_model.reads,
     )
 
 
-def _give_chosen(desk: Desk, kind: FileKind, name: str) -> None:
+def _give_chosen(desk: Desk, kind: FileKind, asking: str, files: str) -> None:
+    """Give the file the person chooses. `asking` is the title of the question, `files` what is chosen from, plural."""
     tr = QCoreApplication.translate
     patterns = " ".join(f"*{suffix}" for suffix in SUFFIXES[kind])
     before = getattr(desk.state.inputs, kind)
-    kinds = f"{tr('Command', name)} ({patterns});;{tr('Command', 'All files')} (*)"
-    path = desk.window.ask_for_file(tr("Command", f"Open a {kind}"), kinds, beside=before and before.path)
+    kinds = f"{tr('Command', files)} ({patterns});;{tr('Command', 'All files')} (*)"
+    path = desk.window.ask_for_file(tr("Command", asking), kinds, beside=before and before.path)
     if path is not None:
         desk.store.apply(give_file(kind, path))
 
@@ -216,8 +217,20 @@ FILE_COMMANDS = (
         tooltip="Fetch a model's safetensors, config and tokenizer; the only command that opens a connection.",
         run=lambda desk: desk.window.show_download(),
     ),
-    _give("picture", "Open picture…", "Pictures"),
-    _give("sound", "Open sound…", "Sounds"),
+    _give(
+        "picture",
+        title="Open picture…",
+        tooltip="Give the model a picture to read, in the place of the one before.",
+        asking="Open a picture",
+        files="Pictures",
+    ),
+    _give(
+        "sound",
+        title="Open sound…",
+        tooltip="Give the model a sound to read, in the place of the one before.",
+        asking="Open a sound",
+        files="Sounds",
+    ),
     Command(
         key="convert_pickle",
         title="Convert pickle…",
