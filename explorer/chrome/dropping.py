@@ -18,6 +18,9 @@ from explorer.state.training_moves import set_corpus
 
 _TEXT_SUFFIXES = {".txt", ".md", ".text"}
 _LONGEST_TEXT = 4 << 20
+"""Bytes."""
+_READERS: dict[Reads, str] = {"picture": "ViT, DINOv2 or CLIP", "sound": "Whisper", "text": "GPT-2 or BERT"}
+"""Models to try instead, by what was dropped."""
 
 
 class DropError(CoreError):
@@ -41,9 +44,6 @@ def drop_move(paths: Sequence[Path], state: AppState) -> Move:
     if state.current_model is not None:
         _require_reader(path, "text", state.current_model)
     return set_inputs(replace(state.inputs, text=_read_text(path)))
-
-
-_READERS: dict[Reads, str] = {"picture": "ViT, DINOv2 or CLIP", "sound": "Whisper", "text": "GPT-2 or BERT"}
 
 
 def _require_reader(path: Path, kind: Reads, model: OpenedModel | None) -> None:
