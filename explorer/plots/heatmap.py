@@ -219,25 +219,13 @@ class HeatmapPlot(QWidget):
         """Hand the parts what they show."""
         self._title.set_text(picture.title)
         self.setAccessibleName(picture.title)
-        for axis, labels, size, title, role, first in (
-            (
-                self._row_axis,
-                picture.row_labels,
-                picture.shape[0],
-                picture.row_title,
-                picture.row_role,
-                picture.row_first,
-            ),
-            (
-                self._col_axis,
-                picture.col_labels,
-                picture.shape[1],
-                picture.col_title,
-                picture.col_role,
-                picture.col_first,
-            ),
-        ):
-            axis.set_content(labels, size, title, role, first=first)
+        n_rows, n_cols = picture.shape
+        self._row_axis.set_content(
+            picture.row_labels, n_rows, picture.row_title, picture.row_role, first=picture.row_first
+        )
+        self._col_axis.set_content(
+            picture.col_labels, n_cols, picture.col_title, picture.col_role, first=picture.col_first
+        )
         if picture.given is not None:
             self._given.set_content(picture.given, picture.rows, picture.given_title, picture.row_role)
         if picture.received is not None:
@@ -264,20 +252,14 @@ class HeatmapPlot(QWidget):
         self._arrange()
 
     def _color_cells(self) -> None:
-        if self._picture is None:
+        picture, theme = self._picture, self._themes.theme
+        if picture is None:
             self._canvas.set_layers([])
             return
-        theme = self._themes.theme
-        pictures = [self._picture] if self._overview is None else [self._overview, self._picture]
+        pictures = [picture] if self._overview is None else [self._overview, picture]
         self._canvas.set_layers([Layer(picture, theme) for picture in dict.fromkeys(pictures)])
-        table = lookup_table(self._picture.colormap, is_dark=theme.is_dark)
-        self._bar.set_content(
-            table,
-            self._picture.levels,
-            self._picture.scale_name,
-            self._picture.ticks,
-            self._signs(self._picture, theme),
-        )
+        table = lookup_table(picture.colormap, is_dark=theme.is_dark)
+        self._bar.set_content(table, picture.levels, picture.scale_name, picture.ticks, self._signs(picture, theme))
         self._write_note()
 
     def _write_note(self) -> None:
