@@ -173,21 +173,28 @@ class HeadScores:
     @cached_property
     def augmented(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Queries [N, D + 1] with -logsumexp as last column, keys [D + 1, M] with 1: their product is the exponent."""
-        q_ND = self._head.q_BHND[0, 0].float() * self._head.spec.scale
-        k_MD = self._head.k_BKMD[0, 0].float()
-        sees_none_N = self.row_normalizer.isposinf()
-        q_augmented = torch.cat((q_ND, -self.row_normalizer.masked_fill(sees_none_N, 0.0)[:, None]), dim=1)
-        k_augmented = torch.cat((k_MD, torch.ones_like(k_MD[:, :1])), dim=1)
-        return q_augmented, k_augmented.t()
+        width, device = self._head.spec.head_size + 1, self._head.q_BHND.device
+        q_ND = torch.empty(self.n_queries, width, device=device)
+        k_MD = torch.empty(self.n_keys, width, device=device)
+        self.augment(q_ND, k_MD)
+        return q_ND, k_MD.t()
+
+    def augment(self, q_ND: torch.Tensor, k_MD: torch.Tensor) -> None:
+        """Write `augmented` queries [N, D + 1] and keys [M, D + 1] where they are wanted."""
+        normalizer_N = self.row_normalizer
+        torch.mul(self._head.q_BHND[0, 0].float(), self._head.spec.scale, out=q_ND[:, :-1])
+        q_ND[:, -1] = -normalizer_N.masked_fill(normalizer_N.isposinf(), 0.0)
+        k_MD[:, :-1] = self._head.k_BKMD[0, 0]
+        k_MD[:, -1] = 1.0
 
 
 class HeadGroup:
-    """Some heads of one attention, whose blocks come out of one product."""
+    """A head, or heads of one attention that no edit changed: their blocks come out of one product."""
 
     def __init__(self, heads: Sequence[HeadScores]) -> None:
         self.heads = tuple(heads)
         self.first = self.heads[0]
-        """What they share, such as the mask, is asked of it."""
+        """What they share is asked of it: their mask, their normaliser."""
 
     def exponents(self, rows: slice, cols: slice, out: torch.Tensor | None = None) -> torch.Tensor:
         """What `to_weights` turns into weights [H, N, M], monotonically: so maxima can be taken before. Masked cells
@@ -195,7 +202,7 @@ class HeadGroup:
 
         Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
         """
-        if not all(head.is_product for head in self.heads):
+        if not self.first.is_product:
             return torch.stack([head.exponents_of_scores(rows, cols) for head in self.heads], out=out)
         q_HND, k_HDM = self._augmented
         e_HNM = torch.bmm(q_HND[:, rows], k_HDM[:, :, cols], out=out)
@@ -203,20 +210,18 @@ class HeadGroup:
             e_HNM.masked_fill_(self.first.hidden(rows, cols), float("-inf"))
         return e_HNM
 
-    def to_weights(self, e_HNM: torch.Tensor) -> torch.Tensor:
-        """Weights of exponents, by each head's own normaliser: an edit may have given one another."""
-        if len({head.inputs.spec.normalizer for head in self.heads}) == 1:
-            return self.first.to_weights(e_HNM)
-        return torch.stack([head.to_weights(e_NM) for head, e_NM in zip(self.heads, e_HNM, strict=True)])
-
     @cached_property
     def _augmented(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Those of the heads: queries [H, N, D + 1] and keys [H, D + 1, M]; no copies for a lone head."""
         if len(self.heads) == 1:
             q_ND, k_DM = self.first.augmented
             return q_ND[None], k_DM[None]
-        q_HND, k_HMD = zip(*((q_ND, k_DM.t()) for q_ND, k_DM in (head.augmented for head in self.heads)), strict=True)
-        return torch.stack(q_HND), torch.stack(k_HMD).transpose(1, 2)
+        n_heads, width, device = len(self.heads), self.first.inputs.spec.head_size + 1, self.first.inputs.q_BHND.device
+        q_HND = torch.empty(n_heads, self.first.n_queries, width, device=device)
+        k_HMD = torch.empty(n_heads, self.first.n_keys, width, device=device)
+        for head, q_ND, k_MD in zip(self.heads, q_HND, k_HMD, strict=True):
+            head.augment(q_ND, k_MD)
+        return q_HND, k_HMD.transpose(1, 2)
 
 
 @lru_cache(maxsize=16)

@@ -156,14 +156,14 @@ class _Canvas:
         best_HYX = _by_pixel(_by_pixel(e_HNM, 1, down, float("-inf")).amax(2), 2, across, float("-inf")).amax(3)
         torch.maximum(self._best_HYX[pixels], best_HYX, out=self._best_HYX[pixels])
         if self._reduce == "mean":
-            weights_HNM = self._heads.to_weights(e_HNM)
+            weights_HNM = self._heads.first.to_weights(e_HNM)
             self._sum_HYX[pixels] += _by_pixel(_by_pixel(weights_HNM, 1, down, 0.0).sum(2), 2, across, 0.0).sum(3)
 
     def finish(self) -> Pooled:
         """The picture as weights."""
         masked_YX = (self._best_HYX == float("-inf")).all(0)
         if self._reduce == "max":
-            weights_HYX = self._heads.to_weights(self._best_HYX)
+            weights_HYX = self._heads.first.to_weights(self._best_HYX)
             return Pooled(weights=weights_HYX, masked=masked_YX, cells=self._cells)
         n_rows, n_cols = self._rows.stop - self._rows.start, self._cols.stop - self._cols.start
         (down, across), (n_down, n_across) = self._cells, self._sum_HYX.shape[1:]
