@@ -88,7 +88,13 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def new_checkout(wheels: Path) -> Callable[[Path], Checkout]:
     def make(root: Path) -> Checkout:
-        for name in ("main.py", "core_model/__init__.py", "core_model/errors.py", "explorer/__init__.py"):
+        for name in (
+            "main.py",
+            "core_model/__init__.py",
+            "core_model/errors.py",
+            "core_model/wording.py",
+            "explorer/__init__.py",
+        ):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(PROJECT / name, root / name)
         shutil.copytree(PROJECT / "explorer/bootstrap", root / "explorer/bootstrap")
