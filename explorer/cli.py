@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as done:  # argparse's way to end --help and --version
         return int(done.code or SUCCESS)
     except CoreError as error:
-        print(f"{PROGRAM}: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -83,9 +83,9 @@ def test_arguments_that_make_no_command_are_one_line_and_status_2(cli: Cli, argu
 
 
 def test_what_a_person_can_mend_is_one_line_and_status_2(cli: Cli, verb):
-    verb.run = raising(CoreError("The first line\nand   the second."))
+    verb.run = raising(CoreError("The name a\nb is taken."))
     done = cli("do")
-    assert (done.status, done.err) == (2, "transformer-explorer: The first line and the second.\n")
+    assert (done.status, done.err) == (2, "transformer-explorer: The name a\\nb is taken.\n")
 
 
 def test_a_fault_of_the_program_shows_its_traceback_and_status_1(cli: Cli, verb):
