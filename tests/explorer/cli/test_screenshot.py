@@ -123,7 +123,7 @@ def test_the_help_names_every_panel_that_can_be_brought_to_the_front(screenshot)
         (("--cell", "99,0"), "There is no cell 99,0 in the matrix shown."),
         (("--cell", "1"), "'1' is not a cell like 5,3"),
         (("--scale", 9), "The scale is 9: choose from 0.5 to 4."),
-        (("--size", "1x1"), "The window cannot be 1x1: choose a --size of 900x600"),
+        (("--size", "1x1"), "The window cannot be 1x1: choose a --size of 800x600"),
         (("--patience", "nan"), "The patience is nan s: choose more than 0."),
     ],
 )
