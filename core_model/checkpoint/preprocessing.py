@@ -65,7 +65,7 @@ def _of_sounds(location: Location, stack: StackConfig, audio: AudioEmbedding) ->
     file, document = _document(location, "feature_extractor")
     n_frames = (stack.max_length or _USUAL_POSITIONS) * audio.stride
     stated = {"feature_size": audio.n_features} if document is None else document
-    settings = sounds.stated_settings(stated, audio.n_features, n_frames, file)
+    settings = sounds.stated_settings(stated, audio.n_features, n_frames, file or "the usual settings")
     return Preprocessing(
         sound=settings, facts=(_fact("sounds", settings.summary, file),), warnings=_warnings(settings.summary, file)
     )

@@ -51,10 +51,9 @@ class SoundSettings:
             raise InputError(f"sampling_rate is {self.rate}: expected {RATES.start} to {RATES.stop - 1}")
         if not 1 <= self.step <= self.window <= _MAX_WINDOW:
             raise InputError(f"n_fft is {self.window} and hop_length {self.step}: expected 1 <= hop_length <= n_fft")
-        if self.n_frames * self.step <= self.window // 2 or self.n_frames * self.window > _MAX_VALUES:
-            raise InputError(
-                f"the model listens to {self.n_frames} frames of {self.window}: no such spectrogram is made"
-            )
+        most = min(2 * self.n_frames * self.step - 1, _MAX_VALUES // self.n_frames)
+        if self.window > most:
+            raise InputError(f"n_fft is {self.window}: expected at most {most} for {self.n_frames} frames")
 
     @property
     def seconds(self) -> float:
@@ -88,9 +87,12 @@ def stated_settings(document: Mapping[str, Any], n_features: int, n_frames: int,
     keys = read_keys({key: value for key, value in document.items() if value is not None}, _Keys, file, InputError)
     if keys.feature_size != n_features:
         raise InputError(f"feature_size is {keys.feature_size} in {file}: the model reads {n_features} mel bands")
-    return SoundSettings(
-        n_features=n_features, n_frames=n_frames, rate=keys.sampling_rate, window=keys.n_fft, step=keys.hop_length
-    )
+    try:
+        return SoundSettings(
+            n_features=n_features, n_frames=n_frames, rate=keys.sampling_rate, window=keys.n_fft, step=keys.hop_length
+        )
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
