@@ -63,9 +63,8 @@ def run(open_path: Path | None = None, assume: Assumed = ()) -> int:
     try:
         start_log()
     except OSError as error:
-        explorer.tell(
-            f"There is no log of this session: {log_path()} cannot be written, {why_not_written(error, log_path())}."
-        )
+        told = explorer.tr("There is no log of this session: {path} cannot be written, {why}.")
+        explorer.tell(told.format(path=log_path(), why=why_not_written(error, log_path())))
     if trouble:
         explorer.tell(trouble)
     hooks = FaultHooks(explorer.faults.deliver)
@@ -221,8 +220,8 @@ class Explorer(QObject):
             if not self._is_forgetful:
                 self._is_forgetful = True
                 path = self._keeper.path
-                why = f"{path} cannot be written, {why_not_written(error, path)}"
-                self.tell(f"What you choose is not remembered for the next start: {why}.")
+                told = self.tr("What you choose is not remembered for the next start: {path} cannot be written, {why}.")
+                self.tell(told.format(path=path, why=why_not_written(error, path)))
 
     @Slot()
     def _on_window_first_painted(self) -> None:
