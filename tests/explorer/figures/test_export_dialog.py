@@ -122,8 +122,8 @@ def test_a_name_without_an_ending_gets_that_of_the_format(qtbot, dialog, monkeyp
     assert (query.path, query.rows, query.cols) == (tmp_path / "numbers.npz", (0, 3), (0, 3))
 
 
-def test_a_name_of_an_unknown_kind_is_refused_at_once(qtbot, dialog, monkeypatch):
-    choose_path(monkeypatch, "/tmp/figure.doc")
+def test_a_name_of_an_unknown_kind_is_refused_at_once(qtbot, dialog, monkeypatch, tmp_path):
+    choose_path(monkeypatch, str(tmp_path / "figure.doc"))
     with qtbot.assertNotEmitted(dialog.file_asked):
         qtbot.mouseClick(button(dialog, "Save…"), Qt.MouseButton.LeftButton)
     assert remark(dialog).startswith("'figure.doc' ends in '.doc'")
