@@ -86,7 +86,7 @@ def _connected(repository: str, revision: str) -> Iterator[HfApi]:
         raise CheckpointError(f"{shown(repr(revision))} is no revision: give a branch, a tag or a commit")
     from huggingface_hub import HfApi, close_session, constants
 
-    constants.HF_HUB_DISABLE_TELEMETRY = True  # or it asks for a registry and tells what else is installed
+    constants.HF_HUB_DISABLE_TELEMETRY = True  # or it tells the Hub what else is installed and runs
     constants.DOWNLOAD_CHUNK_SIZE = min(constants.DOWNLOAD_CHUNK_SIZE, _PIECE_BYTES)  # told, and stopped, so often
     endpoint = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
     with _told(repository, revision, endpoint):
