@@ -115,10 +115,8 @@ def _rows(config: ModelConfig, final_norm: str) -> tuple[Row, ...]:
 
 def _table_row(config: ModelConfig) -> Row:
     """The table of each layer, or that of all: of a lone layer it may be called either."""
-    ours, position = (
-        "encoder.layers.{i}.attention.position_bias.weight",
-        config.output_stack.layers[-1].attention.position,
-    )
+    ours = "encoder.layers.{i}.attention.position_bias.weight"
+    position = config.output_stack.layers[-1].attention.position
     if isinstance(position, GridPositions) and position.from_layer is not None:
         return row(_SHARED_TABLE, ours)
     return row(_OWN_TABLE, ours, also=(_SHARED_TABLE,))
