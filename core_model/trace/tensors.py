@@ -12,6 +12,7 @@ from core_model.config import AudioEmbedding, GridPositions, ModelConfig, PatchE
 from core_model.errors import TraceError
 from core_model.nn.transformer import Transformer
 from core_model.trace.inputs import Ids, Inputs
+from core_model.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,7 +50,8 @@ class GivenTensors:
             size = given.shape[2], given.shape[3]
             grid, spare = spec.grid_of(size), [side % patch for side, patch in zip(size, spec.patch_size, strict=True)]
             if any(spare):
-                told.append(f"the last {spare[0]} rows and {spare[1]} columns of pixels fill no patch and are left out")
+                cut = " and ".join(counted(n, noun) for n, noun in zip(spare, ("row", "column"), strict=True) if n)
+                told.append(f"{cut} of pixels at the end left out: not enough for a patch")
             if grid != spec.grid and config.stacks[name].position is not None:
                 learned = _by(spec.grid)
                 told.append(f"positions of {_by(grid)} patches interpolated from the {learned} learned (bicubic)")
