@@ -43,14 +43,14 @@ def launch(qtbot: QtBot, qapp: QApplication) -> Iterator[Launch]:
         keeper: SettingsStore | None = None,
         is_awaited: bool = True,
         assume: Assumed = (),
-        **inputs: str,
+        target: str = "",
     ) -> Explorer:
         explorer = build(qapp, settings or Settings(theme="light"), keeper=keeper, samples=())
         started.append(explorer)
         explorer.window.resize(1280, 800)
         with qtbot.waitExposed(explorer.window):
             explorer.window.show()
-        explorer.start(path, ModelInput(text=text, **inputs), assume=assume)
+        explorer.start(path, ModelInput(text=text, target=target), assume=assume)
         if is_awaited:
             wait_until_idle(qtbot, explorer)
         return explorer

@@ -74,8 +74,10 @@ def test_an_unknown_role_is_refused():
 @pytest.mark.parametrize("is_enabled", [True, False])
 def test_what_an_empty_field_asks_for_can_be_read(qtbot, themes, choice: ThemeChoice, is_enabled: bool):
     themes.set_choice(choice)
-    field = QLineEdit(placeholderText="Type a text", enabled=is_enabled)
+    field = QLineEdit()
     qtbot.addWidget(field)
+    field.setPlaceholderText("Type a text")
+    field.setEnabled(is_enabled)
     field.resize(200, field.sizeHint().height())
     image = field.grab(field.rect().adjusted(3, 3, -3, -3)).toImage()
     colors = {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
