@@ -37,6 +37,7 @@ def find_preprocessing(location: Location, reading: Reading) -> Preprocessing:
     read = next((stack for stack in stacks if isinstance(stack.embedding, PatchEmbedding | AudioEmbedding)), None)
     if read is None:
         return Preprocessing()
+    kind = "picture" if isinstance(read.embedding, PatchEmbedding) else "sound"
     try:
         if isinstance(read.embedding, PatchEmbedding):
             assert reading.family is not None, "whatever has a config is of a family"
@@ -44,7 +45,7 @@ def find_preprocessing(location: Location, reading: Reading) -> Preprocessing:
         assert isinstance(read.embedding, AudioEmbedding)
         return _of_sounds(location, read, read.embedding)
     except (InputError, CheckpointError) as error:
-        return Preprocessing(problem=str(error), warnings=(f"no picture or sound can be read: {error}",))
+        return Preprocessing(problem=str(error), warnings=(f"no {kind} can be read: {error}",))
 
 
 def _of_pictures(location: Location, family: str, patches: PatchEmbedding) -> Preprocessing:

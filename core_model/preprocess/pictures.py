@@ -18,7 +18,7 @@ from core_model.errors import InputError
 from core_model.preprocess.files import open_file
 from core_model.preprocess.picture_settings import FILTERS, PictureSettings, Size, shown_size
 from core_model.results import FloatArray, read_only
-from core_model.wording import file_name
+from core_model.wording import file_name, shown
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 """What is opened, as Pillow calls it. Its other readers are rarely needed, and one of them runs PostScript."""
@@ -49,7 +49,8 @@ def read_picture(path: Path, settings: PictureSettings, n_channels: int) -> Pict
         except InputError:
             raise
         except Exception as error:  # a broken file may make Pillow's readers stumble over anything
-            raise InputError(f"{name} cannot be read as a picture ({error}): save or download it again") from error
+            told = f"{name} cannot be read as a picture ({shown(error)}): save or download it again"
+            raise InputError(told) from error
     if settings.resize is not None:
         size = _new_size(name, (image.height, image.width), settings.resize)
         done.append(f"resized from {shown_size((image.height, image.width))} to {shown_size(size)} pixels")
