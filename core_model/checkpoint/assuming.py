@@ -17,7 +17,7 @@ def with_assumed(
 ) -> dict[str, Any]:
     """The keys of a config.json, what the shapes have `told` where it lacks one, and what the caller gave.
 
-    ConfigError for a fact the family has not, or one that a file states and otherwise.
+    ConfigError for a fact that the family does not have, or that a file states otherwise.
     """
     known = {**told, **stated}
     for name, value in assume.items():
@@ -35,7 +35,7 @@ def with_assumed(
 
 
 def require_agreement(facts: Sequence[Fact], assume: Mapping[str, object]) -> None:
-    """Refuse what was given of a model whose files state all its facts, and otherwise."""
+    """Refuse facts given of a model whose files state all of them, where they state them otherwise."""
     stated = {fact.name: fact.value for fact in facts}
     for name, value in assume.items():
         if name not in FACT_LABELS:

@@ -114,7 +114,7 @@ def side_by_side(layer: LayerSpec) -> LayerSpec:
 
 
 def read_plan(keys: object, places: Mapping[str, str], **changes: Any) -> Plan:
-    """The plan of a config whose keys are called as `places` says; `changes` are fields that it does not, or not so.
+    """The plan of a config whose keys are called as `places` says. `changes` are fields of it that win over the keys.
 
     ConfigError when heads cannot share the width equally, or key heads cannot serve as many query heads each.
     """
