@@ -377,7 +377,9 @@ class MainWindow(QMainWindow):
 
     @Slot(str)
     def _on_command_requested(self, key: str) -> None:
-        command(key).run(self._desk)
+        wanted = command(key)
+        if wanted.is_enabled(self._desk):  # a button may be clicked once more before it is gone
+            wanted.run(self._desk)
 
     @Slot(bool)
     def _on_host_visibility_changed(self, is_visible: bool) -> None:

@@ -96,6 +96,8 @@ class Trainer(QObject):
     def _on_bridge_arrived(self, facts: dict[str, Any]) -> None:
         self._drain()
         details = facts.pop("details", "")
+        if facts.get("phase") == "running" and self._store.state.training.phase == "stopping":
+            del facts["phase"]  # it was stopped before it heard of it
         self._store.settle(with_training(**facts))
         if not self._store.state.training.is_busy:
             self._timer.stop()

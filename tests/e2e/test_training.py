@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from explorer.actions.commands import command
@@ -195,3 +195,25 @@ def test_keys_for_heads_lead_through_the_watched_ones_and_not_through_those_of_t
     assert (state.watched.head, state.selection) == (1, before)
     training.run("train_stop")
     training.until(lambda: not training.facts.is_busy)
+
+
+def test_a_second_click_on_start_before_the_button_is_gone_does_nothing(training: Training, qtbot: QtBot) -> None:
+    training.explorer.store.settle(set_draft(**SMALL, steps=1_000_000))
+    page = training.explorer.window.host("progress").panel
+    button = next(found for found in page.findChildren(QPushButton) if found.text() == "Start training")
+    for _ in range(2):
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    training.until(lambda: training.step > 0)
+    assert not training.explorer.store.state.notices
+    training.run("train_stop")
+    training.until(lambda: not training.explorer.trainer.is_busy)
+
+
+def test_a_training_that_is_stopped_before_it_runs_is_not_said_to_run(training: Training) -> None:
+    training.explorer.store.settle(set_draft(**SMALL, steps=1_000_000))
+    phases = []
+    training.explorer.store.watch(lambda new, old: phases.append(new.training.phase))
+    training.run("train_start")
+    training.run("train_stop")
+    training.until(lambda: training.facts.phase == "finished")
+    assert list(dict.fromkeys(phases)) == ["starting", "stopping", "finished"]

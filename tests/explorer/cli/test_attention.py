@@ -141,3 +141,12 @@ def test_a_matrix_too_large_for_single_cells_is_pooled_and_says_so(cli: Cli, gpt
     done = write(cli, gpt2, tmp_path / "a.svg")
     assert done.status == 0 and "the matrix is larger than 4 x 4" in done.err and "2 x 2 cells" in done.err
     assert "2 x 2 cells" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
+def test_without_a_place_for_caches_a_figure_is_written_without_a_word(process, gpt2, tmp_path):
+    out = tmp_path / "a.svg"
+    place = ("--layer", 0, "--head", 0, "--out", out)
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "/dev/null")
+    done = process("attention", gpt2, "--text", "5 17", *place, **nowhere)
+    assert done.communicate(timeout=120)[1] == ""
+    assert done.returncode == 0 and out.is_file()
