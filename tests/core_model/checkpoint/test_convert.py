@@ -19,9 +19,9 @@ from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
 from explorer.samples import SAMPLES_FOLDER
 from tests.core_model.checkpoint import tiny
+from tests.core_model.checkpoint.adapters import gpt2_adapter
 from tests.core_model.checkpoint.configs import EVERY
 from tests.core_model.checkpoint.references import logits_of, reference
-from tests.core_model.checkpoint.test_adapter import gpt2_adapter
 
 IDS = (3, 1, 4, 1, 5)
 

@@ -71,7 +71,7 @@ def test_health_reads_the_values_and_says_what_is_wrong(cli: Cli, tmp_path):
 
 def test_an_adapter_is_shown_with_the_base_that_is_given(cli: Cli, tmp_path):
     from tests.core_model.checkpoint import tiny
-    from tests.core_model.checkpoint.test_adapter import gpt2_adapter
+    from tests.core_model.checkpoint.adapters import gpt2_adapter
 
     base = tiny.write(tmp_path / "elsewhere" / "model")
     folder, _ = gpt2_adapter(tmp_path / "adapter")
