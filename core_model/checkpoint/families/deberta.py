@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from core_model.checkpoint.families import encoders
 from core_model.checkpoint.families.conversion import Joined
-from core_model.checkpoint.families.encoder_heads import (
-    ANSWER_SPAN,
-    BERT_MASKED,
-    TOKEN_CLASSES,
-    EncoderHeads,
-    HeadForm,
-)
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
+from core_model.checkpoint.families.encoder_heads import BARE, BERT_MASKED, TABLE, EncoderHeads, HeadForm
+from core_model.checkpoint.families.family import NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, activation_name
+from core_model.checkpoint.families.plan import Plan
 from core_model.config import (
     DisentangledPositions,
     DistanceTable,
-    HeadSpec,
-    LayerSpec,
     LearnedPositions,
     ModelConfig,
     StackConfig,
@@ -30,19 +22,10 @@ from core_model.errors import ConfigError
 from core_model.wording import shown
 
 _CONTENT_TO_POSITION, _POSITION_TO_CONTENT = "c2p", "p2c"
-HEADS = EncoderHeads(
-    table=encoders.TABLE,
-    forms={
-        "masked_language_model": BERT_MASKED,
-        "sequence_classes": HeadForm(
-            transform="pooler.dense", activation_key="pooler_hidden_act", output="classifier", pooling="first"
-        ),
-        "token_classes": TOKEN_CLASSES,
-        "answer_span": ANSWER_SPAN,
-    },
-)
+_POOLED = HeadForm(transform="pooler.dense", activation_key="pooler_hidden_act", output="classifier", pooling="first")
+HEADS = EncoderHeads(forms={"masked_language_model": BERT_MASKED, "sequence_classes": _POOLED, **BARE})
+SIZES = encoders.bert_sizes(hidden_size=(TABLE, 1))
 _SPELLINGS = (
-    *encoders.OLD_SPELLINGS,
     (r"^lm_predictions\.lm_head\.(dense|LayerNorm)\.", r"cls.predictions.transform.\1."),
     (r"^lm_predictions\.lm_head\.bias$", "cls.predictions.bias"),
 )
@@ -75,8 +58,11 @@ class DebertaKeys(encoders.EncoderKeys):
         return self.max_relative_positions if self.max_relative_positions > 0 else self.max_position_embeddings
 
 
-def require_readable(keys: DebertaKeys) -> int:
-    """The size of a head; ConfigError for what is not computed here."""
+def deberta_plan(keys: DebertaKeys, span: int, **options: Any) -> Plan:
+    """BERT's plan, with `span` distances to each side in the scores; `options` are fields of these positions.
+
+    ConfigError for what is not computed here.
+    """
     if keys.talking_head:
         raise ConfigError("talking_head is true in config.json: attention mixed between heads is not supported")
     if keys.embedding_size not in (None, keys.hidden_size):
@@ -86,137 +72,110 @@ def require_readable(keys: DebertaKeys) -> int:
         )
     if unknown := [term for term in keys.terms if term not in (_CONTENT_TO_POSITION, _POSITION_TO_CONTENT)]:
         raise ConfigError(f"pos_att_type has {shown(repr(unknown[0]))} in config.json: expected c2p and p2c")
-    return encoders.require_encoder(keys)
-
-
-def disentangled(keys: DebertaKeys, span: int, **options: Any) -> DisentangledPositions | None:
-    """How distance enters the scores; None where it does not."""
+    plan = encoders.bert_plan(keys, typed=False)
     if not keys.relative_attention or not keys.terms:
-        return None
-    return DisentangledPositions(
+        return plan
+    position = DisentangledPositions(
         span=span,
         content_to_position=_CONTENT_TO_POSITION in keys.terms,
         position_to_content=_POSITION_TO_CONTENT in keys.terms,
         **options,
     )
+    return replace(plan, position=position)
 
 
-def scaled_layer(keys: DebertaKeys, head_size: int, position: DisentangledPositions | None) -> LayerSpec:
-    """BERT's layer; its scores are divided by the root of the head size times the number of terms."""
-    layer = encoders.post_norm_layer(keys, position)
-    scale = (head_size * (1 + len(set(keys.terms)))) ** -0.5
-    return replace(layer, attention=replace(layer.attention, scale=scale))
-
-
-def stack_of(keys: DebertaKeys, layer: LayerSpec, distances: DistanceTable | None) -> StackConfig:
-    """The encoder, with positions added to the tokens where the config says so."""
-    return StackConfig(
-        d_model=keys.hidden_size,
-        embedding=encoders.embedding(keys),
+def deberta_stack(
+    keys: DebertaKeys, plan: Plan, distances: DistanceTable, *, key_bias: bool = True, **changes: Any
+) -> StackConfig:
+    """BERT's encoder; its scores are divided by the root of the head size times the number of their terms."""
+    scale = (plan.head_size * (1 + len(set(keys.terms)))) ** -0.5
+    return encoders.bert_stack(
+        plan,
+        [plan.layer(attention=plan.attention(scale=scale, key_bias=key_bias))] * plan.n_layers,
         position=LearnedPositions(max_length=keys.max_position_embeddings) if keys.position_biased_input else None,
-        layers=(layer,) * keys.num_hidden_layers,
         distances=distances if keys.relative_attention else None,
+        **changes,
     )
 
 
-def read_head(family: Family, keys: DebertaKeys, weights: Weights) -> HeadSpec | None:
-    """The output head. Microsoft's own for masked tokens is tied to the token table whatever the config says."""
-    if "lm_predictions." in weights.stored.get("cls.predictions.bias", ""):
-        keys = replace(keys, tie_word_embeddings=True)
-    return HEADS.read(family, keys, weights, d_model=keys.hidden_size, norm=keys.norm)
-
-
-def common_keys(config: ModelConfig) -> dict[str, Any]:
-    """The `DebertaKeys` of a config, by name."""
+def further_keys(config: ModelConfig) -> dict[str, Any]:
+    """The keys of a config about distances, and of the pooler, by name."""
     stack, head = config.output_stack, config.head
     position = stack.layers[0].attention.position
     terms = position if isinstance(position, DisentangledPositions) else None
+    transform = head.transform if head is not None and head.task == "sequence_classes" else None
     return {
-        **encoders.common_keys(config),
         "relative_attention": stack.distances is not None,
+        "max_relative_positions": stack.distances.n_rows // 2 if stack.distances is not None else -1,
         "position_biased_input": isinstance(stack.position, LearnedPositions),
         "pos_att_type": [
             *([_CONTENT_TO_POSITION] if terms and terms.content_to_position else []),
             *([_POSITION_TO_CONTENT] if terms and terms.position_to_content else []),
         ],
-        "pooler_hidden_act": _pooler_activation(head),
+        "pooler_hidden_act": activation_name(transform.activation) if transform else "gelu",
     }
 
 
-def _pooler_activation(head: HeadSpec | None) -> str:
-    transform = head.transform if head is not None and head.task == "sequence_classes" else None
-    return activation_name(transform.activation) if transform else "gelu"
-
-
-def name_table(rows: Callable[[ModelConfig], Sequence[Row]]) -> NameTable:
-    """The names that both versions share, beside their rows."""
-    return NameTable(
-        rows=rows,
+def deberta_names(*lines: Row, **others: Any) -> NameTable:
+    """A table of the names that both versions share, and these lines."""
+    return encoders.bert_names(
+        HEADS,
+        *encoders.EMBEDDING,
+        row("encoder.rel_embeddings.weight", "encoder.distance.weight"),
+        *encoders.encoder_rows(
+            {"attention.output.dense.*": "attention.output.*", **encoders.MATRICES, **encoders.NORMS}
+        ),
+        *lines,
         prefixes=("deberta.",),
-        roots=HEADS.roots,
         spellings=_SPELLINGS,
-        buffers=encoders.BUFFERS,
         unused=(
-            *HEADS.unused,
             r"mask_predictions\..*",
             r"embeddings\.position_embeddings\.weight",
             r"encoder\.LayerNorm\..*",  # of vectors of distances, also where there are none
         ),
+        **others,
     )
 
 
-def _read(keys: DebertaKeys, weights: Weights) -> ModelConfig:
-    head_size = require_readable(keys)
-    layer = scaled_layer(keys, head_size, disentangled(keys, keys.farthest, key_bias=False))
-    layer = replace(layer, attention=replace(layer.attention, key_bias=False))
-    encoder = stack_of(keys, layer, DistanceTable(n_rows=2 * keys.farthest))
-    return ModelConfig(encoder=encoder, head=read_head(FAMILY, keys, weights), special=keys.special)
+def tied_as_stored(config: ModelConfig, keys: DebertaKeys, weights: Weights) -> ModelConfig:
+    """The model; Microsoft's own head for masked tokens is tied to the token table whatever the config says."""
+    if config.head is None or "lm_predictions." not in weights.stored.get("cls.predictions.bias", ""):
+        return config
+    return replace(config, head=replace(config.head, tied=config.head.task == "masked_language_model"))
 
 
-def _write(config: ModelConfig) -> Foreign:
-    distances = config.output_stack.distances
-    keys = DebertaKeys(
-        **common_keys(config), max_relative_positions=distances.n_rows // 2 if distances is not None else -1
-    )
-    return encoders.foreign(FAMILY, keys, config)
+def _read(keys: DebertaKeys) -> StackConfig:
+    plan = deberta_plan(keys, keys.farthest, key_bias=False)
+    return deberta_stack(keys, plan, DistanceTable(n_rows=2 * keys.farthest), key_bias=False)
 
 
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    theirs, ours = "encoder.layer.{i}.attention", "encoder.layers.{i}"
-    heads = Joined(n_groups=config.output_stack.layers[0].attention.n_heads)
-    fused = (f"{ours}.attention.{part}.weight" for part in ("query", "key", "value"))
-    return (
-        *HEADS.rows(config.head),
-        *encoders.embedding_rows(),
-        row("encoder.rel_embeddings.weight", "encoder.distance.weight"),
-        row(f"{theirs}.self.in_proj.weight", *fused, conversion=heads),
-        row(f"{theirs}.self.q_bias", f"{ours}.attention.query.bias"),
-        row(f"{theirs}.self.v_bias", f"{ours}.attention.value.bias"),
-        row(f"{theirs}.self.pos_proj.*", f"{ours}.attention.distance_key.*"),
-        row(f"{theirs}.self.pos_q_proj.*", f"{ours}.attention.distance_query.*"),
-        row(f"{theirs}.output.dense.*", f"{ours}.attention.output.*"),
-        row(f"{theirs}.output.LayerNorm.*", f"{ours}.attention_residual.total.*"),
-        *encoders.feed_forward_rows(),
-    )
+def _fused(config: ModelConfig) -> tuple[Row, ...]:
+    """The line for queries, keys and values, head by head in one matrix."""
+    by_head = Joined(n_groups=config.output_stack.layers[0].attention.n_heads)
+    parts = ("attention.query.weight", "attention.key.weight", "attention.value.weight")
+    return encoders.encoder_rows({"attention.self.in_proj.weight": parts}, conversion=by_head)
 
 
-def sizes(weights: Weights) -> Mapping[str, object]:
-    """What the shapes of a file tell."""
-    return {**encoders.sizes(weights), "hidden_size": weights.size(encoders.TABLE, 1)}
-
-
-FAMILY = Family(
+FAMILY = encoders.encoder_family(
+    HEADS,
+    _read,
+    further_keys,
+    finish=tied_as_stored,
     key="deberta",
     label="DeBERTa",
-    model_types=("deberta",),
-    architectures={
-        name: task for name, task in encoders.architectures("Deberta").items() if name != "DebertaForMultipleChoice"
-    },
+    architectures=encoders.architectures("Deberta"),
     keys=DebertaKeys,
-    read=_read,
-    write=_write,
-    sizes=sizes,
-    places=encoders.PLACES,
-    names=name_table(_rows),
+    sizes=SIZES,
+    names=deberta_names(
+        *encoders.encoder_rows(
+            {
+                "attention.self.q_bias": "attention.query.bias",
+                "attention.self.v_bias": "attention.value.bias",
+                "attention.self.pos_proj.*": "attention.distance_key.*",
+                "attention.self.pos_q_proj.*": "attention.distance_query.*",
+            }
+        ),
+        of_config=_fused,
+    ),
     markers=(r"(deberta\.)?encoder\.layer\.0\.attention\.self\.in_proj\.weight",),
 )

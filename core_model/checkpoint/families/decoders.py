@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from core_model.checkpoint.families.conversion import SAME, Conversion, Joined
 from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
-from core_model.checkpoint.families.fields import Count, SpecialKeys, classes
+from core_model.checkpoint.families.fields import TextKeys, classes
 from core_model.config import HeadSpec, HeadTransform, ModelConfig, StackConfig
 
 QUERY_KEY_VALUE = ("attention.query.*", "attention.key.*", "attention.value.*")
@@ -22,12 +22,8 @@ _CLASSES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecoderKeys(SpecialKeys):
+class DecoderKeys(TextKeys):
     """The keys of config.json that mean the same in every family of decoders."""
-
-    vocab_size: Count
-    tie_word_embeddings: bool | None = None
-    id2label: dict[str, str] | None = None
 
     @property
     def logits(self) -> Mapping[str, Any]:
@@ -127,8 +123,17 @@ def fused_by_head(layer: str, name: str) -> Callable[[ModelConfig], tuple[Row, .
     return rows
 
 
+class Heads(Protocol):
+    """The output heads of a family, as far as names go."""
+
+    @property
+    def roots(self) -> tuple[str, ...]: ...
+
+    def rows(self, head: HeadSpec | None) -> tuple[Row, ...]: ...
+
+
 def name_table(
-    heads: DecoderHeads,
+    heads: Heads,
     *lines: Row,
     of_config: Callable[[ModelConfig], Iterable[Row]] = lambda config: (),
     **others: Any,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core_model.checkpoint.families import encoders
-from core_model.checkpoint.families.encoder_heads import ANSWER_SPAN, TOKEN_CLASSES, EncoderHeads, HeadForm
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
+from core_model.checkpoint.families.encoder_heads import BARE, TABLE, EncoderHeads, HeadForm
 from core_model.checkpoint.families.fields import Count
-from core_model.config import LearnedPositions, ModelConfig, StackConfig
+from core_model.config import LearnedPositions, StackConfig
 
 _HEADS = EncoderHeads(
-    table=encoders.TABLE,
     forms={
         "masked_language_model": HeadForm(
             transform="generator_predictions.dense",
@@ -26,8 +23,7 @@ _HEADS = EncoderHeads(
         "sequence_classes": HeadForm(
             transform="classifier.dense", activation="gelu", output="classifier.out_proj", pooling="first"
         ),
-        "token_classes": TOKEN_CLASSES,
-        "answer_span": ANSWER_SPAN,
+        **BARE,
     },
 )
 
@@ -39,54 +35,22 @@ class ElectraKeys(encoders.EncoderKeys):
     embedding_size: Count = 128
 
 
-def _read(keys: ElectraKeys, weights: Weights) -> ModelConfig:
-    encoders.require_encoder(keys)
-    encoder = StackConfig(
-        d_model=keys.hidden_size,
-        embedding=encoders.typed_embedding(keys, keys.embedding_size),
-        position=LearnedPositions(max_length=keys.max_position_embeddings),
-        layers=(encoders.post_norm_layer(keys),) * keys.num_hidden_layers,
-    )
-    head = _HEADS.read(FAMILY, keys, weights, d_model=keys.hidden_size, norm=keys.norm, d_embedding=keys.embedding_size)
-    return ModelConfig(encoder=encoder, head=head, special=keys.special)
+def _read(keys: ElectraKeys) -> StackConfig:
+    position = LearnedPositions(max_length=keys.max_position_embeddings)
+    return encoders.bert_stack(encoders.bert_plan(keys, encoders.NARROW_PLACES), position=position)
 
 
-def _write(config: ModelConfig) -> Foreign:
-    keys = ElectraKeys(**encoders.common_keys(config), embedding_size=config.output_stack.tokens.d_embedding)
-    return encoders.foreign(FAMILY, keys, config)
-
-
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    return (
-        *_HEADS.rows(config.head),
-        *encoders.embedding_rows(),
-        row("embeddings_project.*", "encoder.embedding.projection.*"),
-        *encoders.attention_rows(),
-        *encoders.feed_forward_rows(),
-    )
-
-
-def _sizes(weights: Weights) -> Mapping[str, object]:
-    return {**encoders.sizes(weights), "embedding_size": weights.size(encoders.TABLE, 1)}
-
-
-FAMILY = Family(
+FAMILY = encoders.encoder_family(
+    _HEADS,
+    _read,
     key="electra",
     label="ELECTRA",
-    model_types=("electra",),
-    architectures={**encoders.architectures("Electra"), "ElectraForPreTraining": "replaced_tokens"},
+    architectures=encoders.architectures("Electra", ForMultipleChoice=None, ForPreTraining="replaced_tokens"),
     keys=ElectraKeys,
-    read=_read,
-    write=_write,
-    sizes=_sizes,
-    places=encoders.PLACES,
-    names=NameTable(
-        rows=_rows,
-        prefixes=("electra.",),
-        roots=_HEADS.roots,
-        spellings=encoders.OLD_SPELLINGS,
-        buffers=encoders.BUFFERS,
-        unused=_HEADS.unused,
+    places=encoders.NARROW_PLACES,
+    sizes=encoders.bert_sizes(embedding_size=(TABLE, 1)),
+    names=encoders.bert_names(
+        _HEADS, *encoders.EMBEDDING, encoders.PROJECTION, *encoders.LAYER, prefixes=("electra.",)
     ),
     markers=(r"electra\.embeddings\.word_embeddings\.weight",),
 )

@@ -1,67 +1,44 @@
-"""What the families of encoders have in common: keys of config.json and layers after BERT's plan."""
+"""What the families of encoders have in common: keys of config.json, BERT's plan and names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core_model.checkpoint.families.family import Family, Foreign, Row, Weights, row
-from core_model.checkpoint.families.fields import (
-    Count,
-    CountOrNone,
-    Positive,
-    Rate,
-    SpecialKeys,
-    TokenId,
-    activation,
-    activation_name,
-    class_names,
-    equal_heads,
-    special_keys,
-)
-from core_model.config import (
-    FeedForwardSpec,
-    LayerSpec,
-    LearnedPositions,
-    ModelConfig,
-    NormSpec,
-    RelativePositions,
-    ResidualSpec,
-    TokenEmbedding,
-    multi_head,
-)
+from core_model.checkpoint.families.decoders import layer_rows, name_table
+from core_model.checkpoint.families.encoder_heads import TABLE, EncoderHeads
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, read_sizes, row
+from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, Rate, TextKeys, TokenId
+from core_model.checkpoint.families.plan import USUAL_PLACES, Plan, read_plan, write_keys
+from core_model.config import LayerSpec, LearnedPositions, MaskSpec, ModelConfig, StackConfig
 from core_model.errors import ConfigError
 
 PLACES = {
-    "n_layers": "num_hidden_layers",
-    "n_heads": "num_attention_heads",
-    "d_model": "hidden_size",
-    "d_hidden": "intermediate_size",
-    "vocab_size": "vocab_size",
-    "max_length": "max_position_embeddings",
+    **USUAL_PLACES,
     "n_types": "type_vocab_size",
     "activation": "hidden_act",
     "eps": "layer_norm_eps",
+    "residual_dropout": "hidden_dropout_prob",
+    "embedding_dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
 }
-"""The keys of the facts people ask about, in BERT's dialect; see `Family.places`."""
-BUFFERS = (r"embeddings\.position_ids", r"embeddings\.token_type_ids")
-OLD_SPELLINGS = ((r"\.gamma$", ".weight"), (r"\.beta$", ".bias"))
-TABLE = "embeddings.word_embeddings.weight"
+"""BERT's dialect."""
+NARROW_PLACES = {**PLACES, "d_embedding": "embedding_size"}
+"""The same with a token table of another width than the model."""
 
-_CLASSES = {
-    "masked_language_model": "ForMaskedLM",
-    "sequence_classes": "ForSequenceClassification",
-    "token_classes": "ForTokenClassification",
-    "answer_span": "ForQuestionAnswering",
+_TASKS = {
+    "ForMaskedLM": "masked_language_model",
+    "ForSequenceClassification": "sequence_classes",
+    "ForTokenClassification": "token_classes",
+    "ForQuestionAnswering": "answer_span",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderKeys(SpecialKeys):
+class EncoderKeys(TextKeys):
     """The keys of config.json that mean the same in every family that speaks BERT's dialect."""
 
-    vocab_size: Count
     hidden_size: Count
     num_hidden_layers: Count
     num_attention_heads: Count
@@ -73,63 +50,25 @@ class EncoderKeys(SpecialKeys):
     hidden_dropout_prob: Rate = 0.1
     attention_probs_dropout_prob: Rate = 0.1
     is_decoder: bool = False
-    tie_word_embeddings: bool | None = None
-    id2label: dict[str, str] | None = None
     pad_token_id: TokenId = 0
 
-    @property
-    def norm(self) -> NormSpec:
-        """Every norm of the model."""
-        return NormSpec(eps=self.layer_norm_eps)
 
+def bert_plan(keys: EncoderKeys, places: Mapping[str, str] = PLACES, *, typed: bool = True, **changes: Any) -> Plan:
+    """BERT's plan: every token sees all, norms after the sums; `typed` where each token has a type.
 
-def architectures(name: str) -> dict[str, str | None]:
-    """transformers' classes of a family: the bare model and one for each task; of multiple choice no head is read."""
-    tasks = {f"{name}{ending}": task for task, ending in _CLASSES.items()}
-    return {f"{name}Model": None, **tasks, f"{name}ForMultipleChoice": None}
-
-
-def require_encoder(keys: EncoderKeys) -> int:
-    """The size of a head; ConfigError for a decoder made of an encoder's parts, and for heads of unequal size."""
+    ConfigError where there is none then, and for a decoder made of an encoder's parts.
+    """
     if keys.is_decoder:
         raise ConfigError("is_decoder is true in config.json: an encoder used as a decoder is not supported")
-    return equal_heads(keys, "hidden_size", "num_attention_heads")
-
-
-def post_norm_layer(keys: EncoderKeys, position: RelativePositions | None = None) -> LayerSpec:
-    """BERT's layer: norms after the sums."""
-    residual = ResidualSpec(total=keys.norm, dropout=keys.hidden_dropout_prob)
-    return LayerSpec(
-        attention=multi_head(
-            keys.hidden_size,
-            keys.num_attention_heads,
-            position=position,
-            dropout=keys.attention_probs_dropout_prob,
-        ),
-        attention_residual=residual,
-        feed_forward=FeedForwardSpec(
-            d_hidden=keys.intermediate_size, activation=activation("hidden_act", keys.hidden_act)
-        ),
-        feed_forward_residual=residual,
-    )
-
-
-def embedding(keys: EncoderKeys, d_embedding: int | None = None) -> TokenEmbedding:
-    """BERT's embedding: tokens, types and positions, normed; of another width than the model's where one is given."""
-    return TokenEmbedding(
-        vocab_size=keys.vocab_size,
-        d_embedding=d_embedding or keys.hidden_size,
-        n_types=keys.type_vocab_size,
-        norm=keys.norm,
-        dropout=keys.hidden_dropout_prob,
-    )
-
-
-def typed_embedding(keys: EncoderKeys, d_embedding: int | None = None) -> TokenEmbedding:
-    """The same where every token has a type; ConfigError where there is none."""
-    if not keys.type_vocab_size:
+    if typed and not keys.type_vocab_size:
         raise ConfigError("type_vocab_size is 0 in config.json: every token has a type here, so 1 or more are expected")
-    return embedding(keys, d_embedding)
+    return read_plan(keys, places, **{"mask": MaskSpec(), "post_norm": True, **changes})
+
+
+def bert_stack(plan: Plan, layers: Iterable[LayerSpec] | None = None, **changes: Any) -> StackConfig:
+    """BERT's encoder: tokens, types and positions are normed; all layers are the plan's unless given."""
+    settings = {"embedding": plan.embedding(norm=plan.norm), **changes}
+    return plan.stack([plan.layer()] * plan.n_layers if layers is None else layers, **settings)
 
 
 def positions_after_padding(n_rows: int, padding: TokenId) -> LearnedPositions:
@@ -140,73 +79,109 @@ def positions_after_padding(n_rows: int, padding: TokenId) -> LearnedPositions:
     return LearnedPositions(max_length=n_rows - offset, offset=offset)
 
 
-def common_keys(config: ModelConfig) -> dict[str, Any]:
-    """The `EncoderKeys` of a config, by name."""
-    stack, head = config.output_stack, config.head
-    layer, position = stack.layers[0], stack.position
-    norm = layer.attention_residual.total
-    is_masked = head is not None and head.task == "masked_language_model"
-    return {
-        "vocab_size": stack.tokens.vocab_size,
-        "hidden_size": stack.d_model,
-        "num_hidden_layers": stack.n_layers,
-        "num_attention_heads": layer.attention.n_heads,
-        "intermediate_size": layer.feed_forward.d_hidden,
-        "max_position_embeddings": position.max_length + position.offset
-        if isinstance(position, LearnedPositions)
-        else 512,
-        "type_vocab_size": stack.tokens.n_types,
-        "hidden_act": activation_name(layer.feed_forward.activation),
-        "layer_norm_eps": norm.eps if norm else 1e-12,
-        "hidden_dropout_prob": stack.tokens.dropout,
-        "attention_probs_dropout_prob": layer.attention.dropout,
-        "tie_word_embeddings": head.tied if head is not None and is_masked else None,
-        "id2label": class_names(head),
-        **special_keys(config.special),
+EMBEDDING = (
+    row("embeddings.position_embeddings.weight", "encoder.position.weight"),
+    row("embeddings.token_type_embeddings.weight", "encoder.embedding.token_type.weight"),
+    row("embeddings.LayerNorm.*", "encoder.embedding.norm.*"),
+)
+PROJECTION = row("embeddings_project.*", "encoder.embedding.projection.*")
+PROJECTIONS = {
+    "attention.self.query.*": "attention.query.*",
+    "attention.self.key.*": "attention.key.*",
+    "attention.self.value.*": "attention.value.*",
+    "attention.output.dense.*": "attention.output.*",
+}
+MATRICES = {"intermediate.dense.*": "feed_forward.input.*", "output.dense.*": "feed_forward.output.*"}
+NORMS = {
+    "attention.output.LayerNorm.*": "attention_residual.total.*",
+    "output.LayerNorm.*": "feed_forward_residual.total.*",
+}
+
+
+def encoder_rows(
+    names: Mapping[str, str | tuple[str, ...]], *, layer: str = "encoder.layer.{i}", **others: Any
+) -> tuple[Row, ...]:
+    """Lines of a name table within a `layer` of theirs; `others` are what `layer_rows` takes."""
+    return layer_rows(layer, names, **{"ours": "encoder.layers.{i}", **others})
+
+
+LAYER = encoder_rows({**PROJECTIONS, **MATRICES, **NORMS})
+
+
+def bert_names(
+    heads: EncoderHeads,
+    *lines: Row,
+    spellings: tuple[tuple[str, str], ...] = (),
+    buffers: tuple[str, ...] = (),
+    unused: tuple[str, ...] = (),
+    **others: Any,
+) -> NameTable:
+    """A table of the heads and these lines; `spellings`, `buffers` and `unused` come on top of what BERT's files have.
+
+    `others` are what `name_table` takes.
+    """
+    return name_table(
+        heads,
+        *lines,
+        spellings=((r"\.gamma$", ".weight"), (r"\.beta$", ".bias"), *spellings),
+        buffers=(r"embeddings\.position_ids", r"embeddings\.token_type_ids", *buffers),
+        unused=(*heads.unused, *unused),
+        **others,
+    )
+
+
+def bert_sizes(**axes: tuple[str, int]) -> Callable[[Weights], Mapping[str, object]]:
+    """What the shapes of a file with BERT's names tell; `axes` are more or other keys, as `read_sizes` takes them."""
+    of_bert = {
+        "vocab_size": (TABLE, 0),
+        "hidden_size": ("encoder.layer.0.intermediate.dense.weight", 1),
+        "max_position_embeddings": ("embeddings.position_embeddings.weight", 0),
+        "type_vocab_size": ("embeddings.token_type_embeddings.weight", 0),
+        "intermediate_size": ("encoder.layer.0.intermediate.dense.weight", 0),
     }
+    return read_sizes({**of_bert, **axes}, num_hidden_layers="encoder.layer.{i}.intermediate.dense.weight")
 
 
-def foreign(family: Family, keys: object, config: ModelConfig) -> Foreign:
-    """The keys with the class of transformers that has the config's head."""
-    return Foreign(keys=keys, architecture=family.architecture_for(config.head.task if config.head else None))
+def architectures(name: str, **others: str | None) -> dict[str, str | None]:
+    """transformers' classes of a family: the bare model, one for each task, and `others` by the ends of their names."""
+    return {f"{name}{ending}": task for ending, task in {"Model": None, **_TASKS, **others}.items()}
 
 
-def embedding_rows() -> tuple[Row, ...]:
-    """BERT's names of an embedding, without its token table."""
-    return (
-        row("embeddings.position_embeddings.weight", "encoder.position.weight"),
-        row("embeddings.token_type_embeddings.weight", "encoder.embedding.token_type.weight"),
-        row("embeddings.LayerNorm.*", "encoder.embedding.norm.*"),
-    )
+def encoder_family(
+    heads: EncoderHeads,
+    read: Callable[[Any], StackConfig],
+    further_keys: Callable[[ModelConfig], Mapping[str, Any]] = lambda config: {},
+    *,
+    finish: Callable[[ModelConfig, Any, Weights], ModelConfig] = lambda model, keys, weights: model,
+    keys: type[TextKeys],
+    places: Mapping[str, str] = PLACES,
+    **others: Any,
+) -> Family:
+    """The family whose keys `read` makes an encoder of.
+
+    Of a config, `further_keys` are those that `places` does not name, or not so. `finish` has the last word on a model
+    that was read, and is given the keys and the file. `others` are the fields of Family.
+    """
+
+    def read_model(found: TextKeys, weights: Weights) -> ModelConfig:
+        encoder = read(found)
+        head = heads.read(family, found, weights, encoder)
+        return finish(ModelConfig(encoder=encoder, head=head, special=found.special), found, weights)
+
+    def write_model(config: ModelConfig) -> Foreign:
+        written = keys(**{**_write_keys(config, places), **further_keys(config)})
+        return Foreign(keys=written, architecture=heads.class_of(family, config.head))
+
+    usual = {"model_types": (others["key"],), "sizes": bert_sizes()}
+    family = Family(keys=keys, places=places, read=read_model, write=write_model, **{**usual, **others})
+    return family
 
 
-def attention_rows() -> tuple[Row, ...]:
-    """BERT's names of a layer's attention and its norm."""
-    theirs, ours = "encoder.layer.{i}.attention", "encoder.layers.{i}"
-    return (
-        *(row(f"{theirs}.self.{part}.*", f"{ours}.attention.{part}.*") for part in ("query", "key", "value")),
-        row(f"{theirs}.output.dense.*", f"{ours}.attention.output.*"),
-        row(f"{theirs}.output.LayerNorm.*", f"{ours}.attention_residual.total.*"),
-    )
-
-
-def feed_forward_rows() -> tuple[Row, ...]:
-    """BERT's names of a layer's feed-forward and its norm."""
-    theirs, ours = "encoder.layer.{i}", "encoder.layers.{i}"
-    return (
-        row(f"{theirs}.intermediate.dense.*", f"{ours}.feed_forward.input.*"),
-        row(f"{theirs}.output.dense.*", f"{ours}.feed_forward.output.*"),
-        row(f"{theirs}.output.LayerNorm.*", f"{ours}.feed_forward_residual.total.*"),
-    )
-
-
-def sizes(weights: Weights) -> Mapping[str, object]:
-    """What the shapes of a file with BERT's names tell."""
+def _write_keys(config: ModelConfig, places: Mapping[str, str]) -> dict[str, Any]:
+    """The keys that `places` names and those of `TextKeys`, by name; rows of no position (fairseq's) count as one."""
+    head, position = config.head, config.output_stack.position
     return {
-        "vocab_size": weights.size(TABLE, 0),
-        "hidden_size": weights.size("encoder.layer.0.intermediate.dense.weight", 1),
-        "max_position_embeddings": weights.size("embeddings.position_embeddings.weight", 0),
-        "type_vocab_size": weights.size("embeddings.token_type_embeddings.weight", 0),
-        "num_hidden_layers": weights.n_layers("encoder.layer.{i}.intermediate.dense.weight") or None,
-        "intermediate_size": weights.size("encoder.layer.0.intermediate.dense.weight", 0),
+        **write_keys(config, places),
+        places["max_length"]: position.max_length + position.offset if isinstance(position, LearnedPositions) else 512,
+        "tie_word_embeddings": head.tied if head and head.task == "masked_language_model" else None,
     }

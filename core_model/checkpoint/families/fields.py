@@ -79,6 +79,15 @@ class SpecialKeys:
         return special_tokens(begin=self.bos_token_id, end=self.eos_token_id, padding=self.pad_token_id)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextKeys(SpecialKeys):
+    """The keys that mean the same in every family that reads tokens with one stack."""
+
+    vocab_size: Count
+    tie_word_embeddings: bool | None = None
+    id2label: dict[str, str] | None = None
+
+
 def special_keys(special: SpecialTokens) -> dict[str, Any]:
     """The `SpecialKeys` that say these ids, by name."""
     return {"bos_token_id": special.begin, "eos_token_id": special.end, "pad_token_id": special.padding}

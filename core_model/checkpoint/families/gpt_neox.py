@@ -15,18 +15,13 @@ from core_model.checkpoint.families.decoders import (
 )
 from core_model.checkpoint.families.family import read_sizes, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
-from core_model.checkpoint.families.plan import read_plan, write_keys
+from core_model.checkpoint.families.plan import USUAL_PLACES, read_plan, write_keys
 from core_model.checkpoint.families.rotary import DEFAULT_BASE, RopeKeys, read_rotary, rotary_share, write_rotary
 from core_model.config import ModelConfig, RotaryPositions, StackConfig
 
 _HEADS = DecoderHeads(table="embed_in.weight", language_model="embed_out")
 _PLACES = {
-    "n_layers": "num_hidden_layers",
-    "n_heads": "num_attention_heads",
-    "d_model": "hidden_size",
-    "d_hidden": "intermediate_size",
-    "vocab_size": "vocab_size",
-    "max_length": "max_position_embeddings",
+    **USUAL_PLACES,
     "activation": "hidden_act",
     "eps": "layer_norm_eps",
     "embedding_dropout": "hidden_dropout",

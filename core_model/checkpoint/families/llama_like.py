@@ -19,21 +19,16 @@ from core_model.checkpoint.families.decoders import (
 )
 from core_model.checkpoint.families.family import Family, NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
-from core_model.checkpoint.families.plan import Plan, read_plan, write_keys
+from core_model.checkpoint.families.plan import USUAL_PLACES, Plan, read_plan, write_keys
 from core_model.checkpoint.families.rotary import DEFAULT_BASE, RopeKeys, read_rotary, rotary_share, write_rotary
 from core_model.config import ModelConfig, NormSpec, RotaryPositions, StackConfig
 
 HEADS = DecoderHeads(table="embed_tokens.weight", token_classes="score")
 EVERY_TASK = ("sequence_classes", "token_classes", "answer_span")
 PLACES = {
-    "n_layers": "num_hidden_layers",
-    "n_heads": "num_attention_heads",
+    **USUAL_PLACES,
     "n_key_heads": "num_key_value_heads",
     "head_size": "head_dim",
-    "d_model": "hidden_size",
-    "d_hidden": "intermediate_size",
-    "vocab_size": "vocab_size",
-    "max_length": "max_position_embeddings",
     "activation": "hidden_act",
     "attention_dropout": "attention_dropout",
 }

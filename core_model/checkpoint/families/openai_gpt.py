@@ -33,10 +33,8 @@ class OpenAiGptKeys(DialectKeys):
 def _read(keys: OpenAiGptKeys) -> StackConfig:
     if keys.afn not in _ACTIVATIONS:
         raise ConfigError(f"afn is {shown(repr(keys.afn))} in config.json: expected one of {', '.join(_ACTIVATIONS)}")
-    plan = read_plan(keys, DIALECT, activation=_ACTIVATIONS[keys.afn])
-    layer = plan.layer(residual=plan.residual(before=None, total=plan.norm))
-    position = LearnedPositions(max_length=keys.n_positions)
-    return plan.stack([layer] * plan.n_layers, position=position, final_norm=None)
+    plan = read_plan(keys, DIALECT, activation=_ACTIVATIONS[keys.afn], post_norm=True)
+    return plan.stack([plan.layer()] * plan.n_layers, position=LearnedPositions(max_length=keys.n_positions))
 
 
 def _write(config: ModelConfig) -> OpenAiGptKeys:

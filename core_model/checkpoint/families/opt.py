@@ -16,18 +16,15 @@ from core_model.checkpoint.families.decoders import (
 from core_model.checkpoint.families.fairseq import layer_names
 from core_model.checkpoint.families.family import Row, Weights, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Rate
-from core_model.checkpoint.families.plan import read_plan, write_keys
+from core_model.checkpoint.families.plan import USUAL_PLACES, read_plan, write_keys
 from core_model.config import HeadTransform, LearnedPositions, ModelConfig, NormSpec, StackConfig
 from core_model.errors import ConfigError
 
 _HEADS = DecoderHeads(table="decoder.embed_tokens.weight")
 _PLACES = {
-    "n_layers": "num_hidden_layers",
-    "n_heads": "num_attention_heads",
-    "d_model": "hidden_size",
+    **USUAL_PLACES,
+    "d_embedding": "word_embed_proj_dim",
     "d_hidden": "ffn_dim",
-    "vocab_size": "vocab_size",
-    "max_length": "max_position_embeddings",
     "activation": "activation_function",
     "attention_dropout": "attention_dropout",
     "residual_dropout": "dropout",
@@ -74,16 +71,11 @@ class OptKeys(DecoderKeys):
 
 def _read(keys: OptKeys) -> StackConfig:
     norm = NormSpec(weight=keys.layer_norm_elementwise_affine)
-    plan = read_plan(keys, _PLACES, norm=norm, bias=keys.enable_bias)
-    layer = plan.layer() if keys.do_layer_norm_before else plan.layer(residual=plan.residual(before=None, total=norm))
-    is_narrow = keys.d_embedding != keys.hidden_size
+    plan = read_plan(keys, _PLACES, norm=norm, bias=keys.enable_bias, post_norm=not keys.do_layer_norm_before)
+    is_narrow = plan.d_embedding != plan.d_model
     return plan.stack(
-        [layer] * plan.n_layers,
-        embedding=plan.embedding(
-            d_embedding=keys.d_embedding,
-            projects="tokens" if is_narrow else "sum",
-            projection_bias=not is_narrow,
-        ),
+        [plan.layer()] * plan.n_layers,
+        embedding=plan.embedding(projects="tokens" if is_narrow else "sum", projection_bias=not is_narrow),
         position=LearnedPositions(max_length=keys.max_position_embeddings, offset=_PADDING_ROWS),
         final_norm=norm if keys.has_final_norm else None,
     )
@@ -100,7 +92,6 @@ def _write(config: ModelConfig) -> OptKeys:
     norm = layer.attention_residual.before or layer.attention_residual.total
     return OptKeys(
         **write_keys(config, _PLACES),
-        word_embed_proj_dim=stack.tokens.d_embedding,
         do_layer_norm_before=layer.attention_residual.before is not None,
         _remove_final_layer_norm=stack.final_norm is None,
         layer_norm_elementwise_affine=norm is None or norm.weight,

@@ -24,6 +24,15 @@ from core_model.config import (
 from core_model.errors import ConfigError
 
 CAUSAL = MaskSpec(causal=True)
+USUAL_PLACES = {
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "d_model": "hidden_size",
+    "d_hidden": "intermediate_size",
+    "vocab_size": "vocab_size",
+    "max_length": "max_position_embeddings",
+}
+"""What most families call these facts."""
 _DROPOUTS = ("embedding_dropout", "attention_dropout", "residual_dropout")
 
 
@@ -31,8 +40,9 @@ _DROPOUTS = ("embedding_dropout", "attention_dropout", "residual_dropout")
 class Plan:
     """What a stack has everywhere, and its parts made of that: a family says where one of them differs.
 
-    `norm` stands before attention, before the feed-forward and at the end. `bias` is whether linear maps have one. The
-    `changes` that its methods take are fields of what they make.
+    `norm` stands before attention, before the feed-forward and at the end; with `post_norm` after both sums instead.
+    `mask` is what tokens see, `bias` whether linear maps have one. The `changes` that its methods take are fields of
+    what they make.
     """
 
     vocab_size: int
@@ -44,7 +54,11 @@ class Plan:
     d_hidden: int
     activation: Activation
     norm: NormSpec
+    d_embedding: int
+    n_types: int = 0
     position: RelativePositions | None = None
+    mask: MaskSpec = CAUSAL
+    post_norm: bool = False
     bias: bool = True
     gated: bool = False
     embedding_dropout: float = 0.0
@@ -53,17 +67,22 @@ class Plan:
 
     def embedding(self, **changes: Any) -> TokenEmbedding:
         """The token vectors."""
-        settings = {"d_embedding": self.d_model, "dropout": self.embedding_dropout, **changes}
+        settings = {
+            "d_embedding": self.d_embedding,
+            "n_types": self.n_types,
+            "dropout": self.embedding_dropout,
+            **changes,
+        }
         return TokenEmbedding(vocab_size=self.vocab_size, **settings)
 
     def attention(self, *, bias: bool | None = None, output_bias: bool | None = None, **changes: Any) -> AttentionSpec:
-        """Causal attention; its maps have a `bias` as all do unless said, and so has the last of them."""
+        """Attention; its maps have a `bias` as all do unless said, and so has the last of them."""
         bias = self.bias if bias is None else bias
         settings = {
             "n_key_heads": self.n_key_heads,
             "head_size": self.head_size,
             "scale": self.head_size**-0.5,
-            "mask": CAUSAL,
+            "mask": self.mask,
             "position": self.position,
             "query_bias": bias,
             "key_bias": bias,
@@ -87,7 +106,8 @@ class Plan:
 
     def residual(self, **changes: Any) -> ResidualSpec:
         """How attention and feed-forward each join the residual stream."""
-        return ResidualSpec(**{"before": self.norm, "dropout": self.residual_dropout, **changes})
+        place = "total" if self.post_norm else "before"
+        return ResidualSpec(**{place: self.norm, "dropout": self.residual_dropout, **changes})
 
     def layer(self, *, residual: ResidualSpec | None = None, **changes: Any) -> LayerSpec:
         """A layer; `residual` is that of both its parts."""
@@ -102,8 +122,9 @@ class Plan:
         return LayerSpec(**settings)
 
     def stack(self, layers: Iterable[LayerSpec], **changes: Any) -> StackConfig:
-        """The decoder of these layers."""
-        settings = {"embedding": self.embedding(), "final_norm": self.norm, **changes}
+        """The stack of these layers."""
+        final_norm = None if self.post_norm else self.norm
+        settings = {"embedding": self.embedding(), "final_norm": final_norm, **changes}
         return StackConfig(d_model=self.d_model, layers=tuple(layers), **settings)
 
 
@@ -131,6 +152,8 @@ def read_plan(keys: object, places: Mapping[str, str], **changes: Any) -> Plan:
         "n_key_heads": stated("n_key_heads") or n_heads,
         "head_size": stated("head_size") or equal_heads(keys, places["d_model"], places["n_heads"]),
         "d_hidden": stated("d_hidden") or 4 * d_model,
+        "d_embedding": stated("d_embedding") or d_model,
+        "n_types": stated("n_types", 0),
         "norm": NormSpec(eps=stated("eps", NormSpec().eps)),
         **({"activation": activation(places["activation"], stated("activation"))} if "activation" in places else {}),
         **{fact: stated(fact) or 0.0 for fact in _DROPOUTS},
@@ -152,8 +175,10 @@ _WRITTEN: Mapping[str, Callable[[StackConfig], Any]] = {
     "n_key_heads": lambda stack: stack.layers[0].attention.n_key_heads,
     "head_size": lambda stack: stack.layers[0].attention.head_size,
     "d_hidden": lambda stack: stack.layers[0].feed_forward.d_hidden,
+    "d_embedding": lambda stack: stack.tokens.d_embedding,
+    "n_types": lambda stack: stack.tokens.n_types,
     "activation": lambda stack: activation_name(stack.layers[0].feed_forward.activation),
-    "eps": lambda stack: _norm(stack).eps,
+    "eps": lambda stack: usual_norm(stack).eps,
     "max_length": lambda stack: stack.max_length or _unstretched(stack) or 2048,  # else there is no last position
     "embedding_dropout": lambda stack: stack.tokens.dropout,
     "attention_dropout": lambda stack: stack.layers[0].attention.dropout,
@@ -167,7 +192,7 @@ def write_stack(stack: StackConfig, places: Mapping[str, str]) -> dict[str, Any]
 
 
 def write_keys(config: ModelConfig, places: Mapping[str, str]) -> dict[str, Any]:
-    """The keys of a decoder, by name: those that `places` names and those of `DecoderKeys`."""
+    """The keys of a model, by name: those that `places` names and those of `TextKeys`."""
     return {
         **write_stack(config.output_stack, places),
         "tie_word_embeddings": bool(config.head and config.head.tied),
@@ -183,6 +208,7 @@ def _unstretched(stack: StackConfig) -> int:
     return next((scaling.original_length for scaling in scaled if scaling), 0)
 
 
-def _norm(stack: StackConfig) -> NormSpec:
+def usual_norm(stack: StackConfig) -> NormSpec:
+    """The norm that stands everywhere in a stack, as its end or else its first layer has it."""
     residual = stack.layers[0].attention_residual
     return stack.final_norm or residual.before or residual.total or NormSpec()

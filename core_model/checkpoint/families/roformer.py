@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families import encoders
-from core_model.checkpoint.families.encoder_heads import (
-    ANSWER_SPAN,
-    BERT_MASKED,
-    TOKEN_CLASSES,
-    EncoderHeads,
-    HeadForm,
-)
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
+from core_model.checkpoint.families.encoder_heads import BARE, BERT_MASKED, TABLE, EncoderHeads, HeadForm
 from core_model.checkpoint.families.fields import Count
-from core_model.config import ModelConfig, RotaryPositions, StackConfig
+from core_model.config import RotaryPositions, StackConfig
 from core_model.errors import ConfigError
 
-_HEADS = EncoderHeads(
-    table=encoders.TABLE,
-    forms={
-        "masked_language_model": BERT_MASKED,
-        "sequence_classes": HeadForm(transform="classifier.dense", output="classifier.out_proj", pooling="first"),
-        "token_classes": TOKEN_CLASSES,
-        "answer_span": ANSWER_SPAN,
-    },
-)
+_SEQUENCE = HeadForm(transform="classifier.dense", output="classifier.out_proj", pooling="first")
+_HEADS = EncoderHeads(forms={"masked_language_model": BERT_MASKED, "sequence_classes": _SEQUENCE, **BARE})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,57 +22,29 @@ class RoformerKeys(encoders.EncoderKeys):
     rotary_value: bool = False
 
 
-def _read(keys: RoformerKeys, weights: Weights) -> ModelConfig:
-    head_size = encoders.require_encoder(keys)
+def _read(keys: RoformerKeys) -> StackConfig:
     if keys.rotary_value:
         raise ConfigError("rotary_value is true in config.json: rotated values are not supported")
-    d_embedding = keys.embedding_size or keys.hidden_size
-    rotary = RotaryPositions(n_rotated=head_size, layout="interleaved")
-    encoder = StackConfig(
-        d_model=keys.hidden_size,
-        embedding=encoders.typed_embedding(keys, d_embedding),
-        layers=(encoders.post_norm_layer(keys, rotary),) * keys.num_hidden_layers,
-    )
-    head = _HEADS.read(FAMILY, keys, weights, d_model=keys.hidden_size, norm=keys.norm, d_embedding=d_embedding)
-    return ModelConfig(encoder=encoder, head=head, special=keys.special)
+    plan = encoders.bert_plan(keys, encoders.NARROW_PLACES)
+    return encoders.bert_stack(replace(plan, position=RotaryPositions(n_rotated=plan.head_size, layout="interleaved")))
 
 
-def _write(config: ModelConfig) -> Foreign:
-    keys = RoformerKeys(**encoders.common_keys(config), embedding_size=config.output_stack.tokens.d_embedding)
-    return encoders.foreign(FAMILY, keys, config)
-
-
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    return (
-        *_HEADS.rows(config.head),
-        *encoders.embedding_rows(),
-        row("embeddings_project.*", "encoder.embedding.projection.*"),
-        *encoders.attention_rows(),
-        *encoders.feed_forward_rows(),
-    )
-
-
-def _sizes(weights: Weights) -> Mapping[str, object]:
-    return {**encoders.sizes(weights), "embedding_size": weights.size(encoders.TABLE, 1)}
-
-
-FAMILY = Family(
+FAMILY = encoders.encoder_family(
+    _HEADS,
+    _read,
     key="roformer",
     label="RoFormer",
-    model_types=("roformer",),
-    architectures=encoders.architectures("RoFormer"),
+    architectures=encoders.architectures("RoFormer", ForMultipleChoice=None),
     keys=RoformerKeys,
-    read=_read,
-    write=_write,
-    sizes=_sizes,
-    places=encoders.PLACES,
-    names=NameTable(
-        rows=_rows,
+    places=encoders.NARROW_PLACES,
+    sizes=encoders.bert_sizes(embedding_size=(TABLE, 1)),
+    names=encoders.bert_names(
+        _HEADS,
+        *encoders.EMBEDDING,
+        encoders.PROJECTION,
+        *encoders.LAYER,
         prefixes=("roformer.",),
-        roots=_HEADS.roots,
-        spellings=encoders.OLD_SPELLINGS,
-        buffers=(*encoders.BUFFERS, r"encoder\.embed_positions\.weight"),
-        unused=_HEADS.unused,
+        buffers=(r"encoder\.embed_positions\.weight",),
     ),
     markers=(r"roformer\.embeddings\.word_embeddings\.weight",),
 )

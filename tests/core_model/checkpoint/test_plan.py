@@ -18,6 +18,8 @@ PLACES = {
     "n_key_heads": "key_heads",
     "head_size": "head_width",
     "d_hidden": "hidden_width",
+    "d_embedding": "table_width",
+    "n_types": "kinds",
     "activation": "act",
     "eps": "epsilon",
     "max_length": "longest",
@@ -36,6 +38,8 @@ class Keys:
     key_heads: int | None = 2
     head_width: int | None = 7
     hidden_width: int | None = 37
+    table_width: int | None = 11
+    kinds: int = 2
     act: str = "silu"
     epsilon: float = 0.5
     longest: int = 17
@@ -77,6 +81,19 @@ def test_changes_win_over_the_keys() -> None:
     layer = plan.layer(attention=plan.attention(bias=True, output_bias=False))
     assert layer.attention_residual.before == NormSpec(bias=False)
     assert (layer.attention.query_bias, layer.attention.output_bias, layer.feed_forward.bias) == (True, False, False)
+
+
+def test_post_norm_norms_each_sum_and_nothing_else() -> None:
+    """LayerNorm(x + Sublayer(x)), Vaswani et al. 2017, 3.1: the last sum is the output."""
+    plan = read_plan(Keys(), PLACES, post_norm=True)
+    stack = plan.stack([plan.layer()])
+    residual = stack.layers[0].attention_residual
+    assert (residual.before, residual.total, stack.final_norm) == (None, NormSpec(eps=0.5), None)
+    assert stack.layers[0].feed_forward_residual == residual
+
+
+def test_without_a_width_of_its_own_the_token_table_is_as_wide_as_the_model() -> None:
+    assert read_plan(Keys(table_width=None), PLACES).embedding().d_embedding == 30
 
 
 def test_side_by_side_both_read_the_norm_of_the_attention() -> None:
