@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import pytest
-from PySide6.QtCore import QCoreApplication
 from pytestqt.qtbot import QtBot
 
 from explorer.controller import Controller
-from explorer.state.app_state import AppState, ModelInput
+from explorer.state.app_state import ModelInput
 from explorer.state.moves import open_source, pick_head, set_display, set_inputs
 from explorer.state.outcome import Outcome, Problem
 from explorer.state.queries import (
-    AnyQuery,
-    LaneName,
     MatrixQuery,
     OpenQuery,
     TokensQuery,
@@ -27,105 +21,9 @@ from explorer.state.queries import (
 )
 from explorer.state.store import Store
 from explorer.workers.bridge import Bridge
-from explorer.workers.lane import Lane, Running
+from explorer.workers.lane import Running
+from tests.explorer.controller.bench import Bench, FakeLane, Memory, both_lanes
 from tests.explorer.states import INPUTS, SOURCE, model_info, opened, tokens, trace_facts, traced_state
-
-
-@dataclass
-class FakeLane:
-    """Holds what was asked until the test answers it."""
-
-    bridge: Bridge
-    asked: dict[str, AnyQuery] = field(default_factory=dict)
-    n_asked: int = 0
-    cancelled: list[str] = field(default_factory=list)
-    running: Running | None = None
-    is_closed: bool = False
-
-    def start(self) -> None:
-        pass
-
-    def submit(self, slot: str, query: AnyQuery) -> None:
-        self.asked[slot] = query
-        self.n_asked += 1
-
-    def cancel(self, slot: str) -> None:
-        self.asked.pop(slot, None)
-        self.cancelled.append(slot)
-
-    def close(self, timeout: float) -> bool:
-        self.is_closed = True
-        return True
-
-    def answer(self, slot: str, result: object) -> None:
-        self.bridge.deliver(Outcome(slot=slot, query=self.asked.pop(slot), result=result))
-
-
-def _both(lane: FakeLane) -> dict[LaneName, Lane]:
-    return {"interactive": cast(Lane, lane), "io": cast(Lane, lane)}
-
-
-@dataclass
-class Memory:
-    """A presenter that remembers the news."""
-
-    news: list[object] = field(default_factory=list)
-
-    def show_nothing(self) -> None:
-        self._note("nothing")
-
-    def show_waiting(self, *, is_own: bool) -> None:
-        self._note("waiting")
-
-    def show_progress(self, fraction: float | None) -> None:
-        self._note(fraction)
-
-    def show_result(self, result: object) -> None:
-        self._note(result)
-
-    def show_problem(self, problem: Problem) -> None:
-        self._note(problem)
-
-    def show_blocked(self, problem: Problem) -> None:
-        self._note(problem)
-
-    def _note(self, news: object) -> None:
-        if not self.news or self.news[-1] != news:
-            self.news.append(news)
-
-    @property
-    def last(self) -> object:
-        return self.news[-1] if self.news else None
-
-
-@dataclass
-class Bench:
-    store: Store
-    lane: FakeLane
-    controller: Controller
-    matrix: Memory
-    qtbot: QtBot
-
-    def answer(self, slot: str, result: object) -> None:
-        self.lane.answer(slot, result)
-        QCoreApplication.processEvents()  # the bridge's signal is queued
-
-    def know_everything(self) -> None:
-        """Answer the facts, up to the question for the matrix."""
-        self.answer("open", opened())
-        self.answer("tokens", tokens())
-        self.answer("trace", trace_facts())
-
-
-@pytest.fixture
-def bench(qtbot: QtBot) -> Iterator[Bench]:
-    store, bridge, matrix = Store(AppState(source=SOURCE, inputs=INPUTS)), Bridge(), Memory()
-    lane = FakeLane(bridge)
-    controller = Controller(store, _both(lane), bridge)
-    controller.present("matrix", matrix_query, matrix)
-    controller.set_visible("matrix", True)
-    yield Bench(store, lane, controller, matrix, qtbot)
-    controller.close(1)
 
 
 def test_nothing_is_asked_before_the_start(bench: Bench) -> None:
@@ -293,7 +191,7 @@ def test_a_second_panel_waits_for_the_same_facts(bench: Bench) -> None:
 def test_a_state_that_is_known_already_asks_for_its_pictures_only_after_its_facts(qtbot: QtBot) -> None:
     store, bridge, matrix = Store(traced_state()), Bridge(), Memory()
     lane = FakeLane(bridge)
-    controller = Controller(store, _both(lane), bridge)
+    controller = Controller(store, both_lanes(lane), bridge)
     controller.present("matrix", matrix_query, matrix)
     controller.set_visible("matrix", True)
     controller.start()

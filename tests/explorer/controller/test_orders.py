@@ -9,10 +9,8 @@ from PySide6.QtCore import QCoreApplication
 
 from explorer.state.outcome import Outcome, Problem
 from explorer.state.queries import OpenQuery
-from tests.explorer.controller.test_controller import Bench, Memory, bench
+from tests.explorer.controller.bench import Bench, Memory
 from tests.explorer.states import SOURCE
-
-__all__ = ["bench"]
 
 
 @dataclass(frozen=True, kw_only=True)

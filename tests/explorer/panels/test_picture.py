@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from explorer.panels.picture import PicturePanel
 from explorer.state.app_state import AppState, Cell
 from explorer.theme.manager import ThemeManager
-from tests.explorer.plots.test_patch_map import FIRST, picture
+from tests.explorer.plots.pictures import FIRST, patch_picture
 from tests.explorer.states import encoding, tokens, traced_state
 
 
@@ -18,7 +18,7 @@ def panel(qtbot: QtBot, themes: ThemeManager) -> Any:
     panel: Any = PicturePanel(themes)
     for widget in (panel, *panel.controls()):
         qtbot.addWidget(widget)
-    panel.draw(picture(query=2, note="patches 0.5000, class 0.5000"))
+    panel.draw(patch_picture(query=2, note="patches 0.5000, class 0.5000"))
     return panel
 
 
@@ -44,7 +44,7 @@ def test_a_patch_under_the_mouse_is_a_key_of_the_row_on_screen(qtbot: QtBot, pan
 
 def test_a_patch_that_is_clicked_becomes_the_query(qtbot: QtBot, panel: Any) -> None:
     assert moved(qtbot, panel, 4) == Cell(query=4, key=4)
-    panel.draw(picture(query=0, asks=False))
+    panel.draw(patch_picture(query=0, asks=False))
     assert moved(qtbot, panel, 4) == Cell(query=0, key=4)
 
 

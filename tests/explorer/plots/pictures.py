@@ -6,7 +6,10 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
 from explorer.viewmodels.colormaps import lookup_table
-from explorer.viewmodels.records import HeatmapPicture
+from explorer.viewmodels.records import HeatmapPicture, PatchPicture
+
+ROWS, COLUMNS, FIRST = 2, 3, 1
+"""Of the patches in a `patch_picture`, and the index of the first among the tokens."""
 
 
 def heatmap(values: np.ndarray, **changes) -> HeatmapPicture:
@@ -22,6 +25,28 @@ def heatmap(values: np.ndarray, **changes) -> HeatmapPicture:
         "colormap": "viridis",
     }
     return HeatmapPicture(**(settings | changes))
+
+
+def patch_picture(**changes) -> PatchPicture:
+    """A white picture of two rows of three patches; the last one of the first row has all the weight."""
+    weights = np.zeros((ROWS, COLUMNS), dtype=np.float32)
+    weights[0, 2] = 0.5
+    settings = {
+        "image": np.full((ROWS * 4, COLUMNS * 4, 3), 255, dtype=np.uint8),
+        "values": weights,
+        "weights": weights,
+        "levels": (0.0, 0.5),
+        "ends": ("0", "0.5"),
+        "query": 0,
+        "place": None,
+        "first": FIRST,
+        "asks": True,
+        "title": "Where query 0, class, looks",
+        "note": "",
+        "scale_name": "weight, linear",
+        "colormap": "grey",
+    }
+    return PatchPicture(**(settings | changes))
 
 
 def color_of(value: float, picture: HeatmapPicture) -> QColor:

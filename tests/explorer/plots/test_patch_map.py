@@ -6,34 +6,10 @@ from PySide6.QtCore import QPoint, Qt
 
 from explorer.plots.patch_map import PatchMap
 from explorer.theme.colors import LIGHT
-from explorer.viewmodels.records import PatchPicture
-from tests.explorer.plots.pictures import pixel
+from tests.explorer.plots.pictures import COLUMNS, FIRST, ROWS, patch_picture, pixel
 
-ROWS, COLUMNS, SIDE, FIRST = 2, 3, 50, 1
-"""Of patches that are 50 pixels wide in a map with a margin."""
-MARGIN = 3
-
-
-def picture(**changes) -> PatchPicture:
-    """A white picture of two rows of three patches; the last one of the first row has all the weight."""
-    weights = np.zeros((ROWS, COLUMNS), dtype=np.float32)
-    weights[0, 2] = 0.5
-    settings = {
-        "image": np.full((ROWS * 4, COLUMNS * 4, 3), 255, dtype=np.uint8),
-        "values": weights,
-        "weights": weights,
-        "levels": (0.0, 0.5),
-        "ends": ("0", "0.5"),
-        "query": 0,
-        "place": None,
-        "first": FIRST,
-        "asks": True,
-        "title": "Where query 0, class, looks",
-        "note": "",
-        "scale_name": "weight, linear",
-        "colormap": "grey",
-    }
-    return PatchPicture(**(settings | changes))
+SIDE, MARGIN = 50, 3
+"""Of a patch, and around all of them, in pixels."""
 
 
 @pytest.fixture
@@ -43,7 +19,7 @@ def patches(qtbot, themes):
     patches.resize(COLUMNS * SIDE + 2 * MARGIN, 300)
     with qtbot.waitExposed(patches):
         patches.show()
-    patches.set_picture(picture())
+    patches.set_picture(patch_picture())
     return patches
 
 
@@ -60,7 +36,7 @@ def test_the_patch_with_the_weight_is_dark_and_the_others_keep_the_picture(patch
 def test_without_the_colours_the_picture_has_its_own(patches):
     image = np.zeros((ROWS * 4, COLUMNS * 4, 3), dtype=np.uint8)
     image[..., 0] = 200
-    patches.set_picture(picture(image=image))
+    patches.set_picture(patch_picture(image=image))
     assert pixel(patches, middle(1, 0)).hslSaturation() < 60  # grey under the faintest colour
     patches.set_numbers_shown(False)
     assert pixel(patches, middle(1, 0)).name() == "#c80000"
@@ -78,7 +54,7 @@ def test_a_patch_under_the_mouse_is_its_token_and_a_click_chooses_it(qtbot, patc
 
 
 def test_arrows_walk_from_the_query_and_return_chooses(qtbot, patches):
-    patches.set_picture(picture(place=(1, 1)))
+    patches.set_picture(patch_picture(place=(1, 1)))
     with qtbot.waitSignals([patches.patch_hovered] * 3) as _, qtbot.waitSignal(patches.patch_clicked) as clicked:
         for key in (Qt.Key.Key_Up, Qt.Key.Key_Left, Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
             qtbot.keyClick(patches, key)
@@ -86,7 +62,7 @@ def test_arrows_walk_from_the_query_and_return_chooses(qtbot, patches):
 
 
 def test_query_and_key_are_framed_in_their_colours(patches):
-    patches.set_picture(picture(place=(0, 0)))
+    patches.set_picture(patch_picture(place=(0, 0)))
     patches.set_key(FIRST + 4)
     assert pixel(patches, QPoint(MARGIN, MARGIN + SIDE // 2)).name() == LIGHT.query
     assert pixel(patches, QPoint(MARGIN + SIDE, MARGIN + SIDE + SIDE // 2)).name() == LIGHT.key
