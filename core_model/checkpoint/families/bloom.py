@@ -10,10 +10,8 @@ from core_model.checkpoint.families.decoders import (
     architectures,
     decoder_family,
     fused_by_head,
-    layer_rows,
-    name_table,
 )
-from core_model.checkpoint.families.family import read_sizes, row
+from core_model.checkpoint.families.family import layer_rows, name_table, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.config import AlibiPositions, ModelConfig, StackConfig

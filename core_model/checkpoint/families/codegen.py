@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from core_model.checkpoint.families.conversion import Joined
-from core_model.checkpoint.families.decoders import architectures, decoder_family, layer_rows, name_table
+from core_model.checkpoint.families.decoders import architectures, decoder_family
+from core_model.checkpoint.families.family import layer_rows, name_table
 from core_model.checkpoint.families.gpt2 import ALIASES, PLACES
 from core_model.checkpoint.families.gptj import HEADS, ROWS, SIZES, GptjKeys, read, write
 from core_model.config import StackConfig

@@ -1,18 +1,15 @@
-"""What the families of decoders have in common: keys of config.json, tables of names, output heads."""
+"""What the families of decoders have in common: keys of config.json, output heads, fused projections."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from core_model.checkpoint.families.conversion import SAME, Conversion, Joined
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
+from core_model.checkpoint.families.conversion import Joined
+from core_model.checkpoint.families.family import QUERY_KEY_VALUE, Family, Foreign, Row, Weights, layer_rows, row
 from core_model.checkpoint.families.fields import TextKeys, classes
 from core_model.config import HeadSpec, HeadTransform, ModelConfig, StackConfig
-
-QUERY_KEY_VALUE = ("attention.query.*", "attention.key.*", "attention.value.*")
-"""What a fused projection holds, in the usual order."""
 
 _CLASSES = {
     "sequence_classes": "ForSequenceClassification",
@@ -95,24 +92,6 @@ def architectures(name: str, *tasks: str) -> Mapping[str, str | None]:
     }
 
 
-def layer_rows(
-    layer: str,
-    names: Mapping[str, str | tuple[str, ...]],
-    conversion: Conversion = SAME,
-    *,
-    ours: str = "decoder.layers.{i}",
-) -> tuple[Row, ...]:
-    """Lines of a name table from `names` within a layer, theirs to ours, one or several. `layer` begins theirs."""
-    return tuple(
-        row(
-            f"{layer}.{name}",
-            *(f"{ours}.{part}" for part in ((parts,) if isinstance(parts, str) else parts)),
-            conversion=conversion,
-        )
-        for name, parts in names.items()
-    )
-
-
 def fused_by_head(layer: str, name: str) -> Callable[[ModelConfig], tuple[Row, ...]]:
     """The line for a fused projection in which every key head has its queries, its keys and its values in turn."""
 
@@ -121,29 +100,6 @@ def fused_by_head(layer: str, name: str) -> Callable[[ModelConfig], tuple[Row, .
         return layer_rows(layer, {name: QUERY_KEY_VALUE}, Joined(n_groups=n_groups))
 
     return rows
-
-
-class Heads(Protocol):
-    """The output heads of a family, as far as names go."""
-
-    @property
-    def roots(self) -> tuple[str, ...]: ...
-
-    def rows(self, head: HeadSpec | None) -> tuple[Row, ...]: ...
-
-
-def name_table(
-    heads: Heads,
-    *lines: Row,
-    of_config: Callable[[ModelConfig], Iterable[Row]] = lambda config: (),
-    **others: Any,
-) -> NameTable:
-    """A table of the heads, these lines, and those that depend on the config; `others` are more of its fields."""
-
-    def rows(config: ModelConfig) -> tuple[Row, ...]:
-        return (*heads.rows(config.head), *lines, *of_config(config))
-
-    return NameTable(rows=rows, **{"roots": heads.roots, **others})
 
 
 def decoder_family(

@@ -6,9 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core_model.checkpoint.families.decoders import layer_rows, name_table
 from core_model.checkpoint.families.encoder_heads import TABLE, EncoderHeads
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, read_sizes, row
+from core_model.checkpoint.families.family import (
+    Family,
+    Foreign,
+    NameTable,
+    Row,
+    Weights,
+    layer_rows,
+    name_table,
+    read_sizes,
+    row,
+)
 from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, Rate, TextKeys, TokenId
 from core_model.checkpoint.families.plan import USUAL_PLACES, Plan, read_plan, write_keys
 from core_model.config import LayerSpec, LearnedPositions, MaskSpec, ModelConfig, StackConfig

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from core_model.checkpoint.families.conversion import Joined, Stacked
-from core_model.checkpoint.families.decoders import layer_rows
-from core_model.checkpoint.families.family import NameTable, Row, row
+from core_model.checkpoint.families.family import NameTable, Row, layer_rows, row
 from core_model.checkpoint.families.llama_like import llama_names
 from core_model.config import ExpertsSpec, FeedForwardSpec, ModelConfig
 from core_model.errors import ConfigError

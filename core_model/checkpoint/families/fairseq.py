@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core_model.checkpoint.families.decoders import layer_rows
-from core_model.checkpoint.families.family import Row, read_sizes, row
+from core_model.checkpoint.families.family import Row, layer_rows, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Rate, SpecialKeys, TokenId, special_keys, special_tokens
 from core_model.checkpoint.families.plan import Plan, write_stack
 from core_model.config import LayerSpec, MaskSpec, ResidualSpec, SpecialTokens, StackConfig

@@ -15,10 +15,8 @@ from core_model.checkpoint.families.decoders import (
     architectures,
     decoder_family,
     fused_by_head,
-    layer_rows,
-    name_table,
 )
-from core_model.checkpoint.families.family import Row, read_sizes, row
+from core_model.checkpoint.families.family import Row, layer_rows, name_table, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.plan import Plan, read_plan, side_by_side, write_keys
 from core_model.checkpoint.families.rotary import RopeKeys, read_rotary, write_rotary

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from core_model.checkpoint.families.conversion import SAME, Conversion
-from core_model.config import ModelConfig
+from core_model.config import HeadSpec, ModelConfig
 from core_model.errors import ConfigError
 from core_model.shapes import Shape
 
@@ -37,6 +37,28 @@ class Row:
 def row(theirs: str, *ours: str, conversion: Conversion = SAME, also: tuple[str, ...] = ()) -> Row:
     """A line with one tensor of theirs."""
     return Row(theirs=(theirs,), ours=ours, conversion=conversion, also=also)
+
+
+QUERY_KEY_VALUE = ("attention.query.*", "attention.key.*", "attention.value.*")
+"""What a fused projection holds, in the usual order."""
+
+
+def layer_rows(
+    layer: str,
+    names: Mapping[str, str | tuple[str, ...]],
+    conversion: Conversion = SAME,
+    *,
+    ours: str = "decoder.layers.{i}",
+) -> tuple[Row, ...]:
+    """Lines of a name table from `names` within a layer, theirs to ours, one or several. `layer` begins theirs."""
+    return tuple(
+        row(
+            f"{layer}.{name}",
+            *(f"{ours}.{part}" for part in ((parts,) if isinstance(parts, str) else parts)),
+            conversion=conversion,
+        )
+        for name, parts in names.items()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +106,29 @@ class NameTable:
     def written_prefix(self, task: str | None) -> str:
         """What the names of a model with a head for a task begin with; nothing without a head."""
         return self.written_prefixes.get(task, next(iter(self.prefixes), "")) if task else ""
+
+
+class Heads(Protocol):
+    """The output heads of a family, as far as names go."""
+
+    @property
+    def roots(self) -> tuple[str, ...]: ...
+
+    def rows(self, head: HeadSpec | None) -> tuple[Row, ...]: ...
+
+
+def name_table(
+    heads: Heads,
+    *lines: Row,
+    of_config: Callable[[ModelConfig], Iterable[Row]] = lambda config: (),
+    **others: Any,
+) -> NameTable:
+    """A table of the heads, these lines, and those that depend on the config; `others` are more of its fields."""
+
+    def rows(config: ModelConfig) -> tuple[Row, ...]:
+        return (*heads.rows(config.head), *lines, *of_config(config))
+
+    return NameTable(rows=rows, **{"roots": heads.roots, **others})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import TRANSPOSED
-from core_model.checkpoint.families.decoders import (
-    QUERY_KEY_VALUE,
-    DecoderHeads,
-    DecoderKeys,
-    decoder_family,
-    layer_rows,
-    name_table,
-)
-from core_model.checkpoint.families.family import read_sizes, row
+from core_model.checkpoint.families.decoders import DecoderHeads, DecoderKeys, decoder_family
+from core_model.checkpoint.families.family import QUERY_KEY_VALUE, layer_rows, name_table, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.config import LearnedPositions, ModelConfig, StackConfig

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import architectures, decoder_family, fused_by_head, layer_rows, name_table
-from core_model.checkpoint.families.family import read_sizes
+from core_model.checkpoint.families.decoders import architectures, decoder_family, fused_by_head
+from core_model.checkpoint.families.family import layer_rows, name_table, read_sizes
 from core_model.checkpoint.families.fields import Count
 from core_model.checkpoint.families.gpt2 import ALIASES, ENDS, HEADS, MATRICES, NORMS, PLACES, SIZES, DialectKeys
 from core_model.checkpoint.families.plan import read_plan, write_keys

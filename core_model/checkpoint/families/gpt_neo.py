@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from core_model.checkpoint.families.decoders import (
-    DecoderKeys,
-    architectures,
-    decoder_family,
-    layer_rows,
-    name_table,
-)
-from core_model.checkpoint.families.family import read_sizes
+from core_model.checkpoint.families.decoders import DecoderKeys, architectures, decoder_family
+from core_model.checkpoint.families.family import layer_rows, name_table, read_sizes
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.gpt2 import ENDS, HEADS, NORMS
 from core_model.checkpoint.families.plan import read_plan, write_keys

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import Joined
-from core_model.checkpoint.families.decoders import architectures, layer_rows
+from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.experts import mixture, read_experts
-from core_model.checkpoint.families.family import Row, row
+from core_model.checkpoint.families.family import Row, layer_rows, row
 from core_model.checkpoint.families.fields import Count, Positive
 from core_model.checkpoint.families.llama_like import (
     ATTENTION,

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import (
-    DecoderHeads,
-    architectures,
-    decoder_family,
-    layer_rows,
-    name_table,
-)
-from core_model.checkpoint.families.family import read_sizes, row
+from core_model.checkpoint.families.decoders import DecoderHeads, architectures, decoder_family
+from core_model.checkpoint.families.family import layer_rows, name_table, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Rate
 from core_model.checkpoint.families.gpt2 import ALIASES, PLACES, DialectKeys
 from core_model.checkpoint.families.plan import read_plan, side_by_side, write_keys

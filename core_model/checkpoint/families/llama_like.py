@@ -10,14 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core_model.checkpoint.families.decoders import (
-    DecoderHeads,
-    DecoderKeys,
-    decoder_family,
-    layer_rows,
-    name_table,
-)
-from core_model.checkpoint.families.family import Family, NameTable, Row, Weights, row
+from core_model.checkpoint.families.decoders import DecoderHeads, DecoderKeys, decoder_family
+from core_model.checkpoint.families.family import Family, NameTable, Row, Weights, layer_rows, name_table, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.plan import USUAL_PLACES, Plan, read_plan, write_keys
 from core_model.checkpoint.families.rotary import DEFAULT_BASE, RopeKeys, read_rotary, rotary_share, write_rotary

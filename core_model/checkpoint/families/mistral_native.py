@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.conversion import InterleavedHeads, Stacked
-from core_model.checkpoint.families.decoders import layer_rows
 from core_model.checkpoint.families.experts import read_experts
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, row
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, layer_rows, row
 from core_model.checkpoint.families.fields import Count, Positive
 from core_model.checkpoint.families.llama_like import RmsKeys, rms_plan
 from core_model.checkpoint.families.rotary import RopeKeys

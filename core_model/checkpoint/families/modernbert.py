@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core_model.checkpoint.families import encoders
-from core_model.checkpoint.families.decoders import QUERY_KEY_VALUE, name_table
 from core_model.checkpoint.families.encoder_heads import EncoderHeads, HeadForm
-from core_model.checkpoint.families.family import Weights, read_sizes, row
+from core_model.checkpoint.families.family import QUERY_KEY_VALUE, Weights, name_table, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Positive, Rate, TextKeys, activation_name
 from core_model.checkpoint.families.plan import USUAL_PLACES, Plan, read_plan, usual_norm
 from core_model.checkpoint.families.rotary import RopeKeys, read_rotary, write_rotary

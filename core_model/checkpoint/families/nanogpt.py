@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import DecoderKeys, decoder_family, layer_rows, name_table
-from core_model.checkpoint.families.family import Weights, read_sizes
+from core_model.checkpoint.families.decoders import DecoderKeys, decoder_family
+from core_model.checkpoint.families.family import Weights, layer_rows, name_table, read_sizes
 from core_model.checkpoint.families.fields import Count, Rate
 from core_model.checkpoint.families.gpt2 import ENDS, FUSED, HEADS, MATRICES, NORMS
 from core_model.checkpoint.families.plan import read_plan

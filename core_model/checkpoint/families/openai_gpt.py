@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core_model.checkpoint.families.conversion import TRANSPOSED
-from core_model.checkpoint.families.decoders import (
-    DecoderHeads,
-    decoder_family,
-    layer_rows,
-    name_table,
-)
-from core_model.checkpoint.families.family import read_sizes, row
+from core_model.checkpoint.families.decoders import DecoderHeads, decoder_family
+from core_model.checkpoint.families.family import layer_rows, name_table, read_sizes, row
 from core_model.checkpoint.families.gpt2 import ALIASES, DIALECT, FUSED, MATRICES, DialectKeys
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.config import Activation, LearnedPositions, ModelConfig, StackConfig

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import (
-    DecoderHeads,
-    DecoderKeys,
-    architectures,
-    decoder_family,
-    layer_rows,
-    name_table,
-)
+from core_model.checkpoint.families.decoders import DecoderHeads, DecoderKeys, architectures, decoder_family
 from core_model.checkpoint.families.fairseq import layer_names
-from core_model.checkpoint.families.family import Row, Weights, read_sizes, row
+from core_model.checkpoint.families.family import Row, Weights, layer_rows, name_table, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Rate
 from core_model.checkpoint.families.plan import USUAL_PLACES, read_plan, write_keys
 from core_model.config import HeadTransform, LearnedPositions, ModelConfig, NormSpec, StackConfig

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import DecoderHeads, architectures, layer_rows
+from core_model.checkpoint.families.decoders import DecoderHeads, architectures
+from core_model.checkpoint.families.family import layer_rows
 from core_model.checkpoint.families.fields import Positive, Rate
 from core_model.checkpoint.families.llama_like import (
     PLACES,

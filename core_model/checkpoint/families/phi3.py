@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from core_model.checkpoint.families.decoders import QUERY_KEY_VALUE, architectures, layer_rows
+from core_model.checkpoint.families.decoders import architectures
+from core_model.checkpoint.families.family import QUERY_KEY_VALUE, layer_rows
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.llama_like import (
     PRE_NORMS,

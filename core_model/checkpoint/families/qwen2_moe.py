@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core_model.checkpoint.families.decoders import architectures, layer_rows
+from core_model.checkpoint.families.decoders import architectures
 from core_model.checkpoint.families.experts import expert_table, mixture, read_experts
+from core_model.checkpoint.families.family import layer_rows
 from core_model.checkpoint.families.fields import Count, CountOrNone
 from core_model.checkpoint.families.llama_like import (
     ATTENTION,

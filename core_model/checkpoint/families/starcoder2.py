@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import architectures, layer_rows
+from core_model.checkpoint.families.decoders import architectures
+from core_model.checkpoint.families.family import layer_rows
 from core_model.checkpoint.families.fields import Count, Positive, Rate
 from core_model.checkpoint.families.llama_like import (
     ATTENTION,

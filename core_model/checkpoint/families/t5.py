@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from core_model.checkpoint.families.decoders import layer_rows
 from core_model.checkpoint.families.fairseq import special_and_start_keys
-from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, read_sizes, row
+from core_model.checkpoint.families.family import Family, Foreign, NameTable, Row, Weights, layer_rows, read_sizes, row
 from core_model.checkpoint.families.fields import (
     Count,
     Positive,

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.decoders import (
-    DecoderHeads,
-    DecoderKeys,
-    architectures,
-    decoder_family,
-    layer_rows,
-    name_table,
-)
+from core_model.checkpoint.families.decoders import DecoderHeads, DecoderKeys, architectures, decoder_family
 from core_model.checkpoint.families.fairseq import layer_names
-from core_model.checkpoint.families.family import read_sizes, row
+from core_model.checkpoint.families.family import layer_rows, name_table, read_sizes, row
 from core_model.checkpoint.families.fields import Count, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.config import ModelConfig, SinusoidalPositions, StackConfig
