@@ -48,6 +48,13 @@ def saved(model: PreTrainedModel, folder: Path) -> Path:
     return folder
 
 
+def saved_state(module: torch.nn.Module, folder: Path) -> Path:
+    """A module's state dict alone, as safetensors."""
+    folder.mkdir(exist_ok=True)
+    save_file({name: tensor.contiguous() for name, tensor in module.state_dict().items()}, folder / "model.safetensors")
+    return folder
+
+
 def reference(model: PreTrainedModel, ids: tuple[int, ...] = IDS, **more: Any) -> Any:
     """What the library computes of one example, eagerly, with all attention maps."""
     model.set_attn_implementation("eager")

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 from torch import nn
 
 from core_model.checkpoint import open_checkpoint
 from core_model.checkpoint.export import express, expressing_families, family_named
 from core_model.errors import ConfigError, TraceError
 from core_model.trace import Inputs, Trace, run_trace
-from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT
+from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT, saved_state
 
 D_MODEL, N_HEADS, D_HIDDEN, N_SOURCE, N_TARGET = 30, 5, 37, 9, 6
 OTHERWISE = {"norm_first": True, "activation": "gelu", "eps": 0.1}
@@ -50,12 +49,6 @@ def transformer(**arguments: Any) -> nn.Transformer:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="enable_nested_tensor")  # the constructor offers no other way
         return nn.Transformer(D_MODEL, N_HEADS, 2, 3, D_HIDDEN, batch_first=True, **arguments)
-
-
-def saved(module: nn.Module, folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
-    save_file({name: tensor.contiguous() for name, tensor in module.state_dict().items()}, folder / "model.safetensors")
-    return folder
 
 
 def maps(module: nn.Module, *given: torch.Tensor, **masks: Any) -> tuple[dict[str, list[np.ndarray]], np.ndarray]:
@@ -105,7 +98,7 @@ def assert_agrees(trace: Trace, seen: dict[str, list[np.ndarray]], output: np.nd
 def test_an_encoder_agrees_with_torch(arguments: dict[str, Any], assume: dict[str, object], tmp_path: Path) -> None:
     module = seeded(encoder(**arguments))
     source = vectors(N_SOURCE, 1)
-    with open_checkpoint(saved(module, tmp_path), assume={"n_heads": N_HEADS, **assume}) as checkpoint:
+    with open_checkpoint(saved_state(module, tmp_path), assume={"n_heads": N_HEADS, **assume}) as checkpoint:
         assert checkpoint.info.unexpected == ()
         model = checkpoint.load_model()
     assert_agrees(run_trace(model, Inputs(embeddings=source.numpy())), *maps(module, source))
@@ -117,7 +110,7 @@ def test_an_encoder_is_found_inside_a_module_of_ones_own(tmp_path: Path) -> None
     parts = {"table": nn.Embedding(7, D_MODEL), "transformer_encoder": inner, "norm": nn.LayerNorm(D_MODEL)}
     module = seeded(nn.ModuleDict({"body": nn.ModuleDict(parts)}))
     source = vectors(N_SOURCE, 1)
-    with open_checkpoint(saved(module, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
+    with open_checkpoint(saved_state(module, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
         assert set(checkpoint.info.unexpected) == {"body.table.weight", "body.norm.weight", "body.norm.bias"}
         assert any("3 tensors of the file are unused" in warning for warning in checkpoint.info.warnings)
         model = checkpoint.load_model()
@@ -132,7 +125,7 @@ def test_a_whole_transformer_agrees_with_torch_given_a_causal_mask(
 ) -> None:
     module = seeded(transformer(**arguments))
     source, target = vectors(N_SOURCE, 1), vectors(N_TARGET, 2)
-    with open_checkpoint(saved(module, tmp_path), assume={"n_heads": N_HEADS, **assume}) as checkpoint:
+    with open_checkpoint(saved_state(module, tmp_path), assume={"n_heads": N_HEADS, **assume}) as checkpoint:
         assert checkpoint.info.unexpected == ()
         model = checkpoint.load_model()
     trace = run_trace(model, Inputs(embeddings=source.numpy(), decoder_embeddings=target.numpy()))
@@ -148,7 +141,7 @@ def test_a_lone_layer_of_an_encoder_is_one_with_its_feed_forward(
 ) -> None:
     layer = seeded(nn.TransformerEncoderLayer(D_MODEL, N_HEADS, D_HIDDEN, batch_first=True, **arguments))
     source = vectors(N_SOURCE, 1)
-    folder = saved(nn.ModuleDict({"block": layer}), tmp_path)
+    folder = saved_state(nn.ModuleDict({"block": layer}), tmp_path)
     with open_checkpoint(folder, assume={"n_heads": N_HEADS, **assume}) as checkpoint:
         assert checkpoint.info.family == "torch_encoder_layer" and checkpoint.info.unexpected == ()
         model = checkpoint.load_model()
@@ -157,7 +150,7 @@ def test_a_lone_layer_of_an_encoder_is_one_with_its_feed_forward(
 
 def test_a_decoder_alone_is_written_as_no_family(tmp_path: Path) -> None:
     module = nn.TransformerDecoder(nn.TransformerDecoderLayer(D_MODEL, N_HEADS, D_HIDDEN), 2)
-    with open_checkpoint(saved(module, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
+    with open_checkpoint(saved_state(module, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
         assert checkpoint.config is not None
         assert expressing_families(checkpoint.config) == ()
         with pytest.raises(ConfigError, match="encoder has no layers"):
@@ -175,7 +168,7 @@ def test_a_decoder_without_its_encoder_reads_the_output_it_is_given(
     layer = nn.TransformerDecoderLayer(D_MODEL, N_HEADS, D_HIDDEN, batch_first=True, **arguments)
     module = seeded(layer if is_layer else nn.TransformerDecoder(layer, 3))
     parts = {"table": nn.Embedding(7, D_MODEL), "decoder": module}
-    folder = saved(nn.ModuleDict(parts if is_layer else {"before": encoder(), **parts}), tmp_path)
+    folder = saved_state(nn.ModuleDict(parts if is_layer else {"before": encoder(), **parts}), tmp_path)
     source, target = vectors(N_SOURCE, 1), vectors(N_TARGET, 2)
     with open_checkpoint(folder, assume={"n_heads": N_HEADS, **assume}) as checkpoint:
         assert checkpoint.info.family == ("torch_decoder_layer" if is_layer else "torch_decoder")
@@ -192,7 +185,7 @@ def test_a_decoder_without_its_encoder_reads_the_output_it_is_given(
 def test_a_lone_attention_gives_its_own_output(bias: bool, tmp_path: Path) -> None:
     module = seeded(nn.MultiheadAttention(D_MODEL, N_HEADS, bias=bias, batch_first=True))
     source = vectors(N_SOURCE, 1)
-    with open_checkpoint(saved(module, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
+    with open_checkpoint(saved_state(module, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
         model = checkpoint.load_model()
     seen, output = maps(module, source, source, source)
     assert_agrees(run_trace(model, Inputs(embeddings=source.numpy())), {"encoder.self": seen["encoder.self"]}, output)
@@ -200,7 +193,7 @@ def test_a_lone_attention_gives_its_own_output(bias: bool, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("make", [encoder, transformer, lambda: nn.MultiheadAttention(D_MODEL, N_HEADS)])
 def test_without_the_number_of_heads_the_tensors_are_listed_and_it_is_asked_for(make: Any, tmp_path: Path) -> None:
-    with open_checkpoint(saved(make(), tmp_path)) as checkpoint:
+    with open_checkpoint(saved_state(make(), tmp_path)) as checkpoint:
         assert checkpoint.tensors
         with pytest.raises(ConfigError, match=r"torch\.nn\.\w+'s, but the number of heads .* give n_heads, the"):
             checkpoint.load_model()
@@ -208,7 +201,7 @@ def test_without_the_number_of_heads_the_tensors_are_listed_and_it_is_asked_for(
 
 def test_heads_that_do_not_divide_the_width_are_refused(tmp_path: Path) -> None:
     with (
-        open_checkpoint(saved(encoder(), tmp_path), assume={"n_heads": 4}) as checkpoint,
+        open_checkpoint(saved_state(encoder(), tmp_path), assume={"n_heads": 4}) as checkpoint,
         pytest.raises(ConfigError, match="n_heads is 4 and d_model is 30"),
     ):
         checkpoint.load_model()
@@ -223,7 +216,7 @@ def test_heads_that_do_not_divide_the_width_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_inputs_of_another_kind_or_width_are_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with open_checkpoint(saved(encoder(), tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
+    with open_checkpoint(saved_state(encoder(), tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
         model = checkpoint.load_model()
     with pytest.raises(TraceError, match=message):
         run_trace(model, Inputs(**given))

@@ -10,7 +10,9 @@ from torch import nn
 
 from core_model.errors import CheckpointError
 from tests.core_model.checkpoint import tiny
-from tests.core_model.checkpoint.test_families_torch import D_MODEL, N_HEADS, saved
+from tests.core_model.checkpoint.references import saved_state
+
+D_MODEL, N_HEADS = 30, 5
 
 
 def refusal(folder: Path) -> str:
@@ -60,7 +62,7 @@ def test_mamba_is_known_without_a_config(tmp_path: Path) -> None:
     ids=["learned-keys", "other-widths", "several-attentions"],
 )
 def test_a_module_of_torch_that_is_not_computed_is_named(module: nn.Module, what: str, tmp_path: Path) -> None:
-    assert what in refusal(saved(module, tmp_path))
+    assert what in refusal(saved_state(module, tmp_path))
 
 
 @pytest.mark.parametrize(
