@@ -16,6 +16,7 @@ import msgspec
 from core_model.checkpoint.config_codec import config_to_json
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
+from core_model.checkpoint.folder import PREPROCESSOR_NAME, PROCESSOR_NAME
 from core_model.checkpoint.folding import folded, folded_state
 from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json, write_weights
 from core_model.config import ModelConfig
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from core_model.nn.transformer import Transformer
 
-TOKENIZER_FILES = (
+INPUT_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -46,7 +47,10 @@ TOKENIZER_FILES = (
     "source.spm",
     "target.spm",
     "native_tokenizer.json",
+    PREPROCESSOR_NAME,
+    PROCESSOR_NAME,
 )
+"""What says how text, pictures and sounds become numbers."""
 _NO_EFFECT = ("dropout", "special")
 """Fields of a config that change no logits: a family may lack them."""
 
@@ -143,10 +147,10 @@ def save_as_family(
     model: Transformer,
     family_key: str,
     *,
-    tokenizer_from: Path | None = None,
+    inputs_from: Path | None = None,
     dtype: torch.dtype | None = None,
 ) -> None:
-    """Write config.json, model.safetensors and the tokenizer files found in `tokenizer_from`.
+    """Write config.json, model.safetensors and the `INPUT_FILES` found in `inputs_from`.
 
     The weights are written in `dtype`, by default in the model's own.
 
@@ -161,9 +165,9 @@ def save_as_family(
         write_weights(new, {name: tensor.to(dtype) for name, tensor in expression.tensors(state, said).items()})
         stored = {"torch_dtype": str(dtype).removeprefix("torch.")}
         write_json(new / CONFIG_NAME, {**expression.document, **stored}, indent=2)
-        for name in TOKENIZER_FILES:
-            if tokenizer_from is not None and (tokenizer_from / name).is_file():
-                shutil.copyfile(tokenizer_from / name, new / name)
+        for name in INPUT_FILES:
+            if inputs_from is not None and (inputs_from / name).is_file():
+                shutil.copyfile(inputs_from / name, new / name)
 
 
 def _first_difference(ours: Any, theirs: Any, place: str) -> str | None:

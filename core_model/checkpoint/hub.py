@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
-from core_model.checkpoint.export import TOKENIZER_FILES
+from core_model.checkpoint.export import INPUT_FILES
 from core_model.checkpoint.families import OWN_DOCUMENTS
 from core_model.checkpoint.folder import (
     ADAPTER_CONFIG_NAME,
     CONFIG_NAME,
     INDEX_SUFFIX,
-    PREPROCESSOR_NAME,
-    PROCESSOR_NAME,
     WEIGHTS_SUFFIX,
 )
 from core_model.checkpoint.hub_cache import cache_folder, is_repository
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
     from huggingface_hub.hf_api import ModelInfo as Listing
 
-_BESIDE = (CONFIG_NAME, *OWN_DOCUMENTS, ADAPTER_CONFIG_NAME, PREPROCESSOR_NAME, PROCESSOR_NAME, *TOKENIZER_FILES)
+_BESIDE = (CONFIG_NAME, *OWN_DOCUMENTS, ADAPTER_CONFIG_NAME, *INPUT_FILES)
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")
 _REVISION = re.compile(r"\w[\w./-]*", re.ASCII)
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint import pickle_child
-from core_model.checkpoint.export import TOKENIZER_FILES, check_new
+from core_model.checkpoint.export import INPUT_FILES, check_new
 from core_model.checkpoint.families import OWN_DOCUMENTS
 from core_model.checkpoint.files import SafetensorsFile, open_regular
 from core_model.checkpoint.folder import INDEX_SUFFIX, WEIGHTS_SUFFIX
@@ -69,7 +69,7 @@ def convert_pickle(
                 _read_in_child(file, new / _new_name(file, len(files)), seconds, room, cancel, part)
             if len(files) > 1:
                 _write_index(new)
-            for name in (CONFIG_NAME, *OWN_DOCUMENTS, *TOKENIZER_FILES):
+            for name in (CONFIG_NAME, *OWN_DOCUMENTS, *INPUT_FILES):
                 if (files[0].parent / name).is_file():
                     shutil.copyfile(files[0].parent / name, new / name)
     except OSError as error:

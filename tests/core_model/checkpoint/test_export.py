@@ -179,7 +179,7 @@ def test_tokenizer_files_go_along(tmp_path: Path) -> None:
     source.mkdir()
     (source / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
     (source / "secret.py").write_text("")
-    save_as_family(tmp_path / "out", model_of(config_of("bert", "BertModel")), "bert", tokenizer_from=source)
+    save_as_family(tmp_path / "out", model_of(config_of("bert", "BertModel")), "bert", inputs_from=source)
     assert (tmp_path / "out" / "vocab.txt").read_bytes() == (source / "vocab.txt").read_bytes()
     assert not (tmp_path / "out" / "secret.py").exists()
 

@@ -17,6 +17,7 @@ from tokenizers import models, pre_tokenizers
 from transformers import PreTrainedModel
 
 from core_model.checkpoint import Checkpoint, open_checkpoint
+from core_model.checkpoint.convert import convert
 from core_model.errors import InputError, TokenizerError
 from core_model.trace import Inputs, Trace, run_trace
 from tests.core_model.checkpoint.references import ATTENTION_LIMIT, saved, seeded
@@ -131,6 +132,24 @@ def test_a_picture_gives_the_librarys_attention(
     assert_agrees(trace, site, want.attentions)
     assert_named(inputs, trace)
     assert trace.notes[0] == inputs.notes[0]
+
+
+def test_saved_anew_a_model_gives_library_and_us_the_same_pixels_and_attention(photo: Path, tmp_path: Path) -> None:
+    prepare = LIBRARY.ViTImageProcessorPil(size={"height": 40, "width": 40}, resample=3, image_mean=[0.1, 0.2, 0.3])
+    prepare.save_pretrained(saved(tiny("ViT", TOWER), tmp_path / "model"))
+    convert(tmp_path / "model", tmp_path / "anew")
+    again = LIBRARY.ViTImageProcessorPil.from_pretrained(tmp_path / "anew")
+    library = LIBRARY.ViTModel.from_pretrained(tmp_path / "anew", attn_implementation="eager")
+    pixels = again(Image.open(photo), return_tensors="pt")["pixel_values"]
+    np.testing.assert_array_equal(pixels, prepare(Image.open(photo), return_tensors="pt")["pixel_values"])
+    with torch.no_grad():
+        want = library(pixels, output_attentions=True)
+    with open_checkpoint(tmp_path / "anew") as checkpoint:
+        inputs = checkpoint.encode(picture=photo)
+        trace = run_trace(checkpoint.load_model(), inputs)
+    assert inputs.pixels is not None
+    np.testing.assert_allclose(inputs.pixels, pixels[0].numpy(), atol=1e-6, rtol=0)
+    assert_agrees(trace, "encoder.self", want.attentions)
 
 
 def test_without_a_file_beside_the_weights_the_usual_settings_are_named_as_inferred(

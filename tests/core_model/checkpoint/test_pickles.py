@@ -52,14 +52,16 @@ def assert_same_weights(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_weights_come_out_as_they_are_with_config_and_tokenizer(zipped: bool, tmp_path: Path) -> None:
+def test_weights_come_out_as_they_are_with_all_that_says_how_to_use_them(zipped: bool, tmp_path: Path) -> None:
     source = saved(tmp_path / "in" / "pytorch_model.bin", state(), zipped=zipped)
     (source.parent / "config.json").write_text(json.dumps(tiny.CONFIG))
-    (source.parent / "vocab.json").write_text("{}")
+    beside = ("vocab.json", "preprocessor_config.json")
+    for name in beside:
+        (source.parent / name).write_text("{}")
     torch.save({"lr": 1}, source.parent / "training_args.bin")
     convert_pickle(source.parent, tmp_path / "out")
     assert_same_weights(tmp_path / "out")
-    assert (tmp_path / "out" / "vocab.json").is_file()
+    assert all((tmp_path / "out" / name).is_file() for name in beside)
     with open_checkpoint(tmp_path / "out") as checkpoint:
         assert checkpoint.info.refusal is None
 
