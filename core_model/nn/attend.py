@@ -193,10 +193,7 @@ def _fused(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The fused kernel. On a CPU it computes the log-sum-exp anyway, so there it is had for nothing."""
     block_BHNM = mask.block_BHNM
-    n_groups = q_BHND.shape[1] // k_BKMD.shape[1]
     if want_logsumexp and q_BHND.device.type == "cpu" and not dropout:
-        if n_groups > 1:
-            k_BKMD, v_BKMD = k_BKMD.repeat_interleave(n_groups, 1), v_BKMD.repeat_interleave(n_groups, 1)
         if block_BHNM is not None and block_BHNM.dtype == torch.bool:
             block_BHNM = torch.zeros_like(block_BHNM, dtype=q_BHND.dtype).masked_fill_(~block_BHNM, float("-inf"))
         # Called without the checks around it, the kernel reads a head's dimensions as neighbours in memory.
@@ -212,6 +209,6 @@ def _fused(
         dropout_p=dropout,
         is_causal=mask.causal,
         scale=scale,
-        enable_gqa=n_groups > 1,
+        enable_gqa=q_BHND.shape[1] != k_BKMD.shape[1],
     )
     return out_BHND, None
