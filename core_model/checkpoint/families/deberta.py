@@ -11,13 +11,7 @@ from core_model.checkpoint.families.encoder_heads import BARE, BERT_MASKED, TABL
 from core_model.checkpoint.families.family import NameTable, Row, Weights, row
 from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, activation_name
 from core_model.checkpoint.families.plan import Plan
-from core_model.config import (
-    DisentangledPositions,
-    DistanceTable,
-    LearnedPositions,
-    ModelConfig,
-    StackConfig,
-)
+from core_model.config import DisentangledPositions, DistanceTable, LearnedPositions, ModelConfig, StackConfig
 from core_model.errors import ConfigError
 from core_model.wording import shown
 
@@ -139,9 +133,11 @@ def deberta_names(*lines: Row, **others: Any) -> NameTable:
 
 def tied_as_stored(config: ModelConfig, keys: DebertaKeys, weights: Weights) -> ModelConfig:
     """The model; Microsoft's own head for masked tokens is tied to the token table whatever the config says."""
-    if config.head is None or "lm_predictions." not in weights.stored.get("cls.predictions.bias", ""):
+    head, is_their_own = config.head, "lm_predictions." in weights.stored.get("cls.predictions.bias", "")
+    if head is None or head.task != "masked_language_model" or not is_their_own:
         return config
-    return replace(config, head=replace(config.head, tied=config.head.task == "masked_language_model"))
+    tied = weights.ties(f"{BERT_MASKED.output}.weight", HEADS.table, stated=True, default=True)
+    return replace(config, head=replace(head, tied=tied))
 
 
 def _read(keys: DebertaKeys) -> StackConfig:

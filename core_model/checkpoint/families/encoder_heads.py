@@ -19,7 +19,6 @@ _MASKED = "masked_language_model"
 _N_OUTPUTS = {"replaced_tokens": 1, "answer_span": 2}
 """Tasks whose number of outputs is always the same."""
 
-
 TABLE = "embeddings.word_embeddings.weight"
 """BERT's token table, which a head may be tied to."""
 

@@ -10,13 +10,7 @@ from core_model.checkpoint.families import encoders
 from core_model.checkpoint.families.encoder_heads import FAIRSEQ_MASKED, FAIRSEQ_SEQUENCE, TOKEN_CLASSES, EncoderHeads
 from core_model.checkpoint.families.family import Weights, row
 from core_model.checkpoint.families.fields import CountOrNone, Positive, TokenId
-from core_model.config import (
-    LearnedPositions,
-    ModelConfig,
-    RotaryPositions,
-    StackConfig,
-    ZeroedTokens,
-)
+from core_model.config import LearnedPositions, ModelConfig, RotaryPositions, StackConfig, ZeroedTokens
 from core_model.errors import ConfigError
 from core_model.wording import shown
 
