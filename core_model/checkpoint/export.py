@@ -16,9 +16,9 @@ import msgspec
 from core_model.checkpoint.config_codec import config_to_json
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
-from core_model.checkpoint.folder import PREPROCESSOR_NAME, PROCESSOR_NAME
+from core_model.checkpoint.folder import CONFIG_NAME, PREPROCESSOR_NAME, PROCESSOR_NAME
 from core_model.checkpoint.folding import folded, folded_state
-from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json, write_weights
+from core_model.checkpoint.writing import staged_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError
 from core_model.shapes import tensor_shapes
@@ -51,8 +51,8 @@ INPUT_FILES = (
     PROCESSOR_NAME,
 )
 """What says how text, pictures and sounds become numbers."""
-_NO_EFFECT = ("dropout", "special")
-"""Fields of a config that change no logits: a family may lack them."""
+_NO_EFFECT = ("dropout", "special", "smooths_positions")
+"""Fields of a config that change no logits, or of pictures of another size alone: a family may lack them."""
 
 
 @dataclass(frozen=True, kw_only=True)

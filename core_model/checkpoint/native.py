@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from core_model.checkpoint.config_codec import config_from_json, config_to_json
 from core_model.checkpoint.families.family import NameTable, row
-from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json, write_weights
+from core_model.checkpoint.folder import CONFIG_NAME
+from core_model.checkpoint.writing import staged_folder, write_json, write_weights
 from core_model.config import ModelConfig
 from core_model.errors import ConfigError
 from core_model.shapes import tensor_shapes

@@ -21,9 +21,9 @@ from core_model.checkpoint import pickle_child
 from core_model.checkpoint.export import INPUT_FILES, check_new
 from core_model.checkpoint.families import OWN_DOCUMENTS
 from core_model.checkpoint.files import SafetensorsFile, open_regular
-from core_model.checkpoint.folder import INDEX_SUFFIX, WEIGHTS_SUFFIX
+from core_model.checkpoint.folder import CONFIG_NAME, INDEX_SUFFIX, WEIGHTS_SUFFIX
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
-from core_model.checkpoint.writing import CONFIG_NAME, staged_folder, write_json
+from core_model.checkpoint.writing import staged_folder, write_json
 from core_model.disk import why_not_written
 from core_model.errors import CheckpointError
 from core_model.wording import file_name, shown, some_of

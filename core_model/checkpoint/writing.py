@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import torch
 
 WEIGHTS_NAME = "model.safetensors"
-CONFIG_NAME = "config.json"
 _STAGING, _LOCK_NAME = ".saving-", ".lock"
 _OS_CODE = re.compile(r"code: (\d+)")
 """What safetensors says of the system's error, within a text of its own."""
