@@ -51,6 +51,7 @@ from explorer.state.moves import Move, add_notice, set_layout
 from explorer.state.store import Store
 from explorer.state.training import TrainingSnapshot
 from explorer.theme.manager import ThemeChoice, ThemeManager
+from explorer.theme.metrics import SPACE_2
 from explorer.trainer import Trainer
 from explorer.viewmodels.source_line import source_line
 from explorer.widgets.notification_bar import NotificationBar
@@ -259,7 +260,7 @@ class MainWindow(QMainWindow):
         self._bars = rows = QWidget(self)
         column = QVBoxLayout(rows)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
+        column.setSpacing(SPACE_2)
         for bar in (self._top_bar, self._welcome, self._notifications):
             column.addWidget(bar)
         toolbar = QToolBar(self.tr("Model and text"), self, movable=False, floatable=False)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton
 from explorer.state.given_file import FileKind, GivenFile
 from explorer.theme.icons import icon
 
-_LONGEST_NAME = 128
+_LONGEST_NAME = 104
 """Pixels of a file's name before it is cut: the text needs the room."""
 
 

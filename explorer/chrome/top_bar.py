@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from explorer.chrome.file_field import FileField
@@ -22,8 +22,10 @@ from explorer.widgets.elided_label import ElidedLabel
 
 _LONGEST_NAME = 240
 """Pixels of the model's name before it is cut: the text needs the room."""
-_LEAST_TEXT = 160
-"""Pixels that a text keeps, whatever stands beside it and however small the window."""
+_LEAST_NAME, _LEAST_TEXT = 64, 128
+"""Pixels that the name and each text keep however small the window: with these all else fits into one of 800."""
+_ROOM_FOR_SUMMARY = 960
+"""Pixels of a bar with room for the model's sizes; in a narrower one hardly a word of them would be left."""
 _TYPING_MS = 250
 """Rest after the last key before a text is read."""
 
@@ -42,6 +44,8 @@ class TopBar(QWidget):
         self._typing.timeout.connect(self._on_typing_timeout)
         self._model = QToolButton(self, autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._model.setFont(heading_font())
+        self._model.setMinimumWidth(_LEAST_NAME)
+        self._model.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self._model.clicked.connect(self._on_model_clicked)
         self._summary = ElidedLabel(parent=self, role=QPalette.ColorRole.PlaceholderText)
         self._summary.setFont(caption_font())
@@ -96,6 +100,13 @@ class TopBar(QWidget):
         if not self._typing.isActive():
             self._show_texts(state)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_summary()
+
+    def _place_summary(self) -> None:
+        self._summary.setVisible(self._state.current_model is not None and self.width() >= _ROOM_FOR_SUMMARY)
+
     def _show_texts(self, state: AppState) -> None:
         fields = _fields(state.current_model)
         for field, label, text in (
@@ -110,7 +121,7 @@ class TopBar(QWidget):
 
     def _show_model(self, model: OpenedModel | None) -> None:
         self._model.setVisible(model is not None)
-        self._summary.setVisible(model is not None)
+        self._place_summary()
         if model is None:
             return
         mark, sentence = health(model.info)

@@ -26,7 +26,7 @@ class WelcomeBar(QWidget):
         self._is_closed = False
         self._line = ElidedLabel(parent=self, mode=Qt.TextElideMode.ElideRight)
         layout = QHBoxLayout(self)
-        layout.setContentsMargins(SPACE_1, SPACE_2, 0, 0)
+        layout.setContentsMargins(SPACE_1, 0, 0, 0)
         layout.setSpacing(SPACE_2)
         layout.addWidget(self._line, 1)
         for words, action in actions.items():

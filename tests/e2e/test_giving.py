@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,13 @@ import torch
 from PIL import Image
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QDockWidget, QPushButton, QToolButton
+from PySide6.QtWidgets import QAbstractButton, QDockWidget, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from explorer.actions.commands import command
 from explorer.app import Explorer
 from explorer.chrome.file_field import FileField
+from explorer.chrome.top_bar import TopBar
 from explorer.state.app_state import Cell, ModelInput
 from explorer.state.given_file import GivenFile
 from explorer.state.moves import give_file, lock_cell, open_source, pick_head, pick_site, set_inputs
@@ -207,3 +209,19 @@ def test_the_key_for_the_text_goes_to_the_picture_where_no_text_is_read(
     command("focus_text").run(explorer.window.desk)
     button = fields(explorer)["Open a picture…"].findChildren(QPushButton)[0]
     qtbot.waitUntil(button.hasFocus)
+
+
+@pytest.mark.parametrize("name", ["clip", "a-model-of-texts-and-pictures-with-a-long-name"])
+def test_in_a_small_window_the_name_gives_way_before_any_button(
+    launch: Launch, qtbot: QtBot, foreign: Path, tmp_path: Path, name: str
+) -> None:
+    explorer = launch(Path(shutil.copytree(foreign / "clip", tmp_path / name)))
+    drop(qtbot, explorer, save_picture(tmp_path / "a-picture-with-a-long-name.png"))
+    explorer.window.resize(800, 600)
+    wait_until_idle(qtbot, explorer)
+    bar = explorer.window.findChild(TopBar)
+    assert bar is not None and explorer.window.width() == 800
+    shown = [button for button in bar.findChildren(QAbstractButton) if button.isVisible() and button.text()]
+    assert {"Explore", "Train", "Learn", "Export", "Open"} <= {button.text() for button in shown}
+    cut = [button.text() for button in shown if button.width() < button.sizeHint().width()]
+    assert cut == ([] if name == "clip" else [button.text() for button in shown if button.text().startswith("a-model")])
