@@ -67,7 +67,7 @@ class SiglipVisionKeys(towers.VisionKeys):
 
     def tower(self) -> StackConfig:
         """One of patches alone."""
-        patches = self.patches(n_class_tokens=0)
+        patches = self.patches(n_class_tokens=0, has_class_token=False)
         return self.stack(patches, patches.n_positions)
 
     def vector(self, weights: Weights) -> VectorSpec | None:

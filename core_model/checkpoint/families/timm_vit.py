@@ -141,14 +141,15 @@ def _feed_forward(keys: TimmKeys, weights: Weights, name: str = "blocks.0.mlp") 
     """Two maps or, where the first is twice as wide as the second reads, SwiGLU."""
     d_hidden = weights.size(f"{name}.fc2.weight", 1) or keys.d_hidden
     is_gated = weights.size(f"{name}.fc1.weight", 0) != d_hidden
+    bias, output_bias = (f"{name}.{part}.bias" in weights for part in ("fc1", "fc2"))
     if keys.act_layer not in _ACTIVATIONS:
         raise ConfigError(f"act_layer is {keys.act_layer!r} in config.json: expected one of {', '.join(_ACTIVATIONS)}")
     return FeedForwardSpec(
         d_hidden=d_hidden,
         gated=is_gated,
         activation="silu" if is_gated else _ACTIVATIONS[keys.act_layer],
-        bias=f"{name}.fc1.bias" in weights,
-        output_bias=f"{name}.fc2.bias" in weights,
+        bias=bias,
+        output_bias=None if output_bias == bias else output_bias,
     )
 
 

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 
 from core_model.checkpoint import open_checkpoint
+from core_model.checkpoint.convert import convert
 from core_model.config import NormSpec, PatchEmbedding
 from core_model.errors import ConfigError, CoreError
 from core_model.trace import Inputs, run_trace
-from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT
+from tests.core_model.checkpoint.references import ATTENTION_LIMIT, OUTPUT_LIMIT, assert_close
 
 WIDTH, N_HEADS, HIDDEN, PATCH, SIDE, DEPTH, CLASSES = 30, 5, 37, 7, 3, 3, 4
 
@@ -244,6 +246,32 @@ def test_positions_of_another_size_of_picture_are_interpolated_as_timm_does(
             np.testing.assert_allclose(got, weights, atol=ATTENTION_LIMIT, rtol=0)
     assert trace.logits is not None
     np.testing.assert_allclose(trace.logits, want, atol=OUTPUT_LIMIT * max(1.0, float(want.std())), rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "family", "library", "output"),
+    [
+        ({}, "vit", transformers.ViTForImageClassification, "logits"),
+        (
+            {"tokens": (("cls_token", 1), ("dist_token", 1))},
+            "deit",
+            transformers.DeiTForImageClassificationWithTeacher,
+            "logits",
+        ),
+        ({"tokens": (), "pool": "map"}, "siglip_vision", transformers.SiglipVisionModel, "pooler_output"),
+    ],
+)
+def test_saved_as_what_transformers_has_it_gives_the_same(
+    arguments: dict[str, Any], family: str, library: Any, output: str, tmp_path: Path
+) -> None:
+    model: Any = seeded(VisionTransformer(**arguments))
+    (tmp_path / "timm").mkdir()
+    assert convert(saved(model, tmp_path / "timm"), tmp_path / "anew", assume={"n_heads": N_HEADS}).key == family
+    pixels = torch.randn(1, 3, SIDE * PATCH, SIDE * PATCH, generator=torch.Generator().manual_seed(1))
+    anew, report = library.from_pretrained(tmp_path / "anew", output_loading_info=True)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    with torch.no_grad():
+        assert_close(anew(pixels)[output].numpy(), model(pixels).numpy())
 
 
 def test_registers_that_no_class_token_leads_are_called_registers(tmp_path: Path) -> None:
