@@ -8,7 +8,6 @@ from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QPalette, QShowEvent
 from PySide6.QtWidgets import (
     QComboBox,
-    QGridLayout,
     QHBoxLayout,
     QSizePolicy,
     QSplitter,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from core_model.training.events import ProbeAttention
 from explorer.panels.panel import Panel
+from explorer.plots.curve_grid import CurveGrid
 from explorer.plots.curves import CurvePlot
 from explorer.plots.heatmap import HeatmapPlot
 from explorer.plots.hover_card import HoverCard
@@ -37,7 +37,6 @@ from explorer.widgets.head_picker import HeadPicker
 from explorer.widgets.progress_line import ProgressTrack
 from explorer.widgets.state_page import StatePage
 
-_COLUMNS = 2
 _roles = QPalette.ColorRole
 
 
@@ -63,7 +62,8 @@ class ProgressPanel(Panel):
         self._build_controls()
         splitter = QSplitter(Qt.Orientation.Horizontal)
         splitter.setChildrenCollapsible(False)
-        splitter.addWidget(self._curve_grid())
+        self._grid = CurveGrid(self._curves, self)
+        splitter.addWidget(self._grid)
         splitter.addWidget(self._attention())
         splitter.setSizes([500, 500])
         layout = QVBoxLayout(self)
@@ -139,7 +139,7 @@ class ProgressPanel(Panel):
         plot.set_picture(picture)
         if plot.isHidden() != (picture is None):
             plot.setVisible(picture is not None)
-            self._place_curves()
+            self._grid.place()
 
     def _draw_attention(self) -> None:
         probe = self._snapshot.probe if self._snapshot else None
@@ -219,27 +219,6 @@ class ProgressPanel(Panel):
         line.addWidget(self._words, 3)
         line.addWidget(self._track, 2)
         return line
-
-    def _curve_grid(self) -> QWidget:
-        page = QWidget(self)
-        self._grid = QGridLayout(page)
-        self._grid.setContentsMargins(0, 0, SPACE_4, 0)
-        self._grid.setHorizontalSpacing(SPACE_4)
-        self._grid.setVerticalSpacing(SPACE_3)
-        for number in range(len(self._curves)):
-            self._grid.setColumnStretch(number % _COLUMNS, 1)
-            self._grid.setRowStretch(number // _COLUMNS, 1)
-        self._place_curves()
-        return page
-
-    def _place_curves(self) -> None:
-        """In reading order; the first takes a whole row where a place would stay empty."""
-        shown = [plot for plot in self._curves if not plot.isHidden()]
-        place = 0
-        for plot in shown:
-            n_columns = _COLUMNS if place == 0 and len(shown) % _COLUMNS else 1
-            self._grid.addWidget(plot, place // _COLUMNS, place % _COLUMNS, 1, n_columns)
-            place += n_columns
 
     def _attention(self) -> QWidget:
         split = QSplitter(Qt.Orientation.Vertical, self)
