@@ -139,19 +139,24 @@ class ExportDialog(QDialog):
 
     def _show_choices(self) -> None:
         self._form.show_choices(self._choices)
-        n_cells = self._source.n_cells(self._choices)
-        self._copy_csv.setEnabled(n_cells <= CLIPBOARD_CELLS)
+        self._copy_csv.setEnabled(self._fits_clipboard)
         self._copy_csv.setToolTip(
             self.tr("Put the exact weights on the clipboard, as a spreadsheet reads them.")
-            if n_cells <= CLIPBOARD_CELLS
+            if self._fits_clipboard
             else self.tr("More than a million cells: save them as CSV or NPZ instead.")
         )
         if self._choices.format in DATA_FORMATS:
             self._timer.stop()
             self._paper.show_text(self._source.glimpse(self._choices), is_code=True)
-            self._copy_image.setEnabled(False)
         else:
             self._timer.start()
+            if self._paper.pixmap.isNull():
+                self._paper.show_text(self.tr("Drawing the figure"))
+        self._copy_image.setEnabled(False)  # until the figure of these choices is there
+
+    @property
+    def _fits_clipboard(self) -> bool:
+        return self._source.n_cells(self._choices) <= CLIPBOARD_CELLS
 
     def _begin(self, text: str) -> None:
         self._remark.clear()
@@ -164,8 +169,8 @@ class ExportDialog(QDialog):
         self._remark.say(kind, text)
 
     def _set_busy(self, is_busy: bool) -> None:
-        for button in (self._save, self._copy_csv):
-            button.setEnabled(not is_busy)
+        self._save.setEnabled(not is_busy)
+        self._copy_csv.setEnabled(not is_busy and self._fits_clipboard)
 
     def _ask_for_path(self) -> Path | None:
         """A name with the ending of a known format: the chosen one's where the person gave none."""

@@ -33,7 +33,10 @@ def open_dialog(qtbot: QtBot, explorer: Explorer) -> ExportDialog:
     assert dialog
     paper = dialog.findChild(Paper)
     assert paper
-    qtbot.waitUntil(lambda: not paper.pixmap.isNull() or bool(paper.text), timeout=PATIENCE_MS)
+    copy = button(dialog, "Copy image")
+    assert (paper.text, copy.isEnabled()) == ("Drawing the figure", False)
+    qtbot.waitUntil(lambda: paper.text != "Drawing the figure", timeout=PATIENCE_MS)
+    assert copy.isEnabled() != paper.pixmap.isNull()
     return dialog
 
 
@@ -48,9 +51,12 @@ def save(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, dialog: ExportDialog, pa
     return remark.text
 
 
+def button(dialog: ExportDialog, title: str) -> QPushButton:
+    return next(button for button in dialog.findChildren(QPushButton) if button.text() == title)
+
+
 def click(qtbot: QtBot, dialog: ExportDialog, title: str) -> None:
-    button = next(button for button in dialog.findChildren(QPushButton) if button.text() == title)
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(dialog, title), Qt.MouseButton.LeftButton)
 
 
 @pytest.fixture

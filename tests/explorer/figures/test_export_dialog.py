@@ -89,6 +89,13 @@ def test_the_preview_is_the_figure_itself_and_can_be_copied(qtbot, dialog, sourc
     assert QGuiApplication.clipboard().image().size() == expected.size()
 
 
+def test_a_figure_of_other_choices_is_not_copied(dialog, source):
+    assert paper(dialog).text == "Drawing the figure" and not button(dialog, "Copy image").isEnabled()
+    dialog.show_preview(Preview(png=render(source.spec(dialog.choices), "png"), unprintable=""))
+    change(dialog, width_mm=114.0)
+    assert not paper(dialog).pixmap.isNull() and not button(dialog, "Copy image").isEnabled()
+
+
 def test_characters_that_no_font_has_are_named(dialog):
     dialog.show_preview(Preview(png=b"", unprintable="中"))
     assert remark(dialog) == "No installed font has 中: the figure spells their codes."
@@ -154,6 +161,8 @@ def test_a_matrix_too_large_for_the_clipboard_is_left_to_files(
     monkeypatch.setattr("explorer.chrome.export_dialog.CLIPBOARD_CELLS", 35)
     large = ExportDialog(source, ExportChoices())
     qtbot.addWidget(large)
+    assert not button(large, "Copy CSV").isEnabled()
+    large.show_saved(Path("figure.pdf"))
     assert not button(large, "Copy CSV").isEnabled()
 
 
