@@ -90,9 +90,10 @@ class Patches(Embedding):
         if grid == self.spec.grid:
             return learned_NC
         class_NC, patches_NC = learned_NC.tensor_split([self.spec.n_class_tokens])
-        patches_CYX = patches_NC.unflatten(0, self.spec.grid).permute(2, 0, 1)
+        # In any other layout than this, channels last, torch 2.13 gets a grid one column wide wrong.
+        patches_BCYX = patches_NC.reshape(1, *self.spec.grid, -1).permute(0, 3, 1, 2)
         resized_CYX = functional.interpolate(
-            patches_CYX[None].float(), grid, mode="bicubic", antialias=self.spec.smooths_positions
+            patches_BCYX.float(), grid, mode="bicubic", antialias=self.spec.smooths_positions
         )[0]
         return torch.cat((class_NC, resized_CYX.flatten(1).T.to(class_NC)))
 

@@ -35,7 +35,7 @@ def computed(config: Any, model: Any, folder: Path, rows: int, columns: int) -> 
     return want, run_trace(ours, Inputs(pixels=pixels.numpy()))
 
 
-@pytest.mark.parametrize("size", [(56, 56), (16, 16), (24, 64), (43, 40)], ids=str)
+@pytest.mark.parametrize("size", [(56, 56), (16, 16), (24, 64), (43, 40), (56, 8)], ids=str)
 @pytest.mark.parametrize(
     ("family", "site", "sizes"),
     [
