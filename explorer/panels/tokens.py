@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QGridLayout, QLabel
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from core_model.tokenize.encoding import Encoding
 from explorer.panels.panel import Panel
@@ -15,6 +17,7 @@ from explorer.theme.fonts import caption_font
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_1, SPACE_2, SPACE_3
 from explorer.viewmodels.token_names import token_names
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.token_strip import TokenStrip
 
 
@@ -45,14 +48,21 @@ class TokensPanel(Panel):
         self._hint = QLabel(self.tr("What the model reads, piece by piece."))
         self._hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         layout.addWidget(self._hint, 0, 1, Qt.AlignmentFlag.AlignTop)
+        self._notes = ElidedLabel(role=QPalette.ColorRole.PlaceholderText)
+        self._notes.setFont(caption_font())
         self._show_strips(is_one=True)
         self._queries.token_hovered.connect(self._on_queries_token_hovered)
         self._queries.token_clicked.connect(self._on_queries_token_clicked)
         self._keys.token_hovered.connect(self._on_keys_token_hovered)
         self._keys.token_clicked.connect(self._on_keys_token_clicked)
 
+    def controls(self) -> Sequence[QWidget]:
+        """What was done to a picture or a sound to get these patches or frames."""
+        return (self._notes,)
+
     def show_state(self, state: AppState) -> None:
         self._state = state
+        self._notes.set_text(" · ".join(state.current_tokens.notes if state.current_tokens else ()))
         tokens, site = state.current_tokens, state.selection.site
         if tokens is not None and site is not None and tokens.has(site):
             self._show_tokens(tokens.queries(site), tokens.keys(site))

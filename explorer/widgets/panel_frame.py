@@ -9,6 +9,9 @@ from explorer.theme.icons import icon
 from explorer.theme.metrics import ICON, SPACE_1, SPACE_2, SPACE_3, TITLE_ROW
 from explorer.widgets.elided_label import ElidedLabel
 
+_LEAST_TITLE = 64
+"""Pixels that a title keeps beside its controls: a word."""
+
 
 class PanelFrame(QWidget):
     """A 28 px title row; rare controls sit in one "..." menu, which appears with its first action."""
@@ -19,6 +22,7 @@ class PanelFrame(QWidget):
         self.setAutoFillBackground(True)
         self._title = ElidedLabel(title, self)
         self._title.setFont(title_font())
+        self._title.setMinimumWidth(min(self._title.sizeHint().width(), _LEAST_TITLE))
         self._title.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self._menu = QMenu(self)
         self._more = QToolButton(self)

@@ -58,6 +58,7 @@ def launch(qtbot: QtBot, qapp: QApplication) -> Iterator[Launch]:
     yield start
     for explorer in started:
         explorer.close()
+    qapp.setStyleSheet("")
 
 
 def wait_until_idle(qtbot: QtBot, explorer: Explorer) -> None:

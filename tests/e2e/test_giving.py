@@ -22,6 +22,7 @@ from explorer.state.app_state import Cell, ModelInput
 from explorer.state.given_file import GivenFile
 from explorer.state.moves import give_file, lock_cell, open_source, pick_head, pick_site, set_inputs
 from explorer.viewmodels.records import HeatmapPicture, PatchPicture
+from explorer.widgets.elided_label import ElidedLabel
 from explorer.widgets.token_strip import TokenStrip
 from tests.e2e.conftest import Launch, wait_until_idle
 from tests.explorer.foreign import COLORS_YXK, save_models, save_picture, save_sound, vit
@@ -140,6 +141,26 @@ def test_no_tokens_are_shown_of_what_is_not_read(
     explorer.store.apply(give_file("picture", None))
     wait_until_idle(qtbot, explorer)
     assert shown() == "tokens: 0"
+
+
+def test_what_was_done_to_a_picture_stands_above_its_patches(
+    launch: Launch, qtbot: QtBot, foreign: Path, tmp_path: Path
+) -> None:
+    name = "a-wide-picture-whose-name-leaves-little-room-for-anything-else-in-a-small-window.png"
+    Image.new("RGB", (24, 12), "red").save(tmp_path / name)
+    explorer = launch(foreign / "vit")
+    explorer.window.resize(800, 600)
+    drop(qtbot, explorer, tmp_path / name)
+    dock = explorer.window.findChild(QDockWidget, "dock_tokens")
+    assert dock is not None
+    title, note = (
+        next(label for label in dock.findChildren(ElidedLabel) if label.text() == text)
+        for text in ("Tokens", f"{name}: resized from 24 x 12 to 12 x 12 pixels")
+    )
+    assert title.width() >= title.sizeHint().width() and 100 < note.width() < note.sizeHint().width()
+    explorer.store.apply(give_file("picture", None))
+    wait_until_idle(qtbot, explorer)
+    assert note.text() == ""
 
 
 def test_a_picture_is_taken_away_and_undo_brings_it_back(
