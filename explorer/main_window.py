@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QByteArray, Qt, QUrl, Signal, Slot
+from PySide6.QtCore import QByteArray, QSize, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -94,7 +94,7 @@ class MainWindow(QMainWindow):
         self._build_panels()
         self._wire()
         self.setMinimumSize(*_LEAST_SIZE)
-        self.resize(*_FIRST_SIZE)
+        self.resize(QSize(*_FIRST_SIZE).boundedTo(self.screen().availableSize()))
         self.setAcceptDrops(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
         self.restoreGeometry(QByteArray.fromBase64(remembered.geometry.encode("ascii")))

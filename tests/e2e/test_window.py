@@ -324,3 +324,10 @@ def test_every_control_says_what_it_does(launch: Launch, qtbot: QtBot, model_fol
         if not widget.toolTip() and widget.parentWidget() not in controls  # the field of a spin box
     ]
     assert len(controls) > 10 and not silent
+
+
+def test_the_first_window_is_no_larger_than_the_screen(qapp: QApplication) -> None:
+    explorer = build(qapp, Settings(theme="light"), samples=())
+    first, room = explorer.window.size(), qapp.primaryScreen().availableSize()
+    explorer.close()
+    assert first == first.boundedTo(room)
