@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
 from explorer.actions.command import Command
 from explorer.actions.desk import Desk
@@ -38,6 +39,7 @@ class CommandPalette(QWidget):
         self._commands = tuple(commands)
         self._desk = desk
         self._themes = themes
+        self._before: QWidget | None = None
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(self.tr("All commands"))
         self._search = QLineEdit(self, placeholderText=self.tr("Type a few letters of a command"))
@@ -61,6 +63,7 @@ class CommandPalette(QWidget):
         """Show it near the top of the window."""
         width, height = min(_WIDTH, window.width()), min(_HEIGHT, window.height() - 2 * _TOP)
         self.setGeometry((window.width() - width) // 2, _TOP, width, height)
+        self._before = window.focusWidget()
         self.show()
         self.raise_()
         self._search.setFocus()
@@ -90,7 +93,7 @@ class CommandPalette(QWidget):
             if event.type() == QEvent.Type.ShortcutOverride:
                 event.accept()  # before Esc frees the locked cell
             else:
-                self.close()
+                self._leave()
             return True
         return super().eventFilter(watched, event)
 
@@ -110,8 +113,14 @@ class CommandPalette(QWidget):
         if item is None or not item.flags() & Qt.ItemFlag.ItemIsEnabled:
             return
         command: Command = item.data(_COMMAND)
-        self.close()
+        self._leave()
         command.run(self._desk)
+
+    def _leave(self) -> None:
+        """Close, and give the keys back to whatever had them."""
+        if self._before is not None and isValid(self._before):
+            self._before.setFocus(Qt.FocusReason.PopupFocusReason)
+        self.close()
 
     @Slot(str)
     def _on_search_text_changed(self, text: str) -> None:

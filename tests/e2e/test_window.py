@@ -100,6 +100,19 @@ def test_the_palette_finds_a_command_by_its_letters_and_runs_it(launch: Launch, 
     assert explorer.store.state.theme == "dark"
 
 
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Escape])
+def test_the_palette_gives_the_keys_back(launch: Launch, qtbot: QtBot, model_folder: Path, key: Qt.Key) -> None:
+    explorer = launch(model_folder / "decoder", "a cat")
+    explorer.window.activateWindow()
+    explorer.window.focus_text()
+    before = explorer.window.focusWidget()
+    _, search = open_palette(explorer.window)
+    assert explorer.window.focusWidget() is search
+    qtbot.keyClicks(search, "dark")
+    qtbot.keyClick(search, key)
+    assert isinstance(before, QLineEdit) and explorer.window.focusWidget() is before
+
+
 def test_the_palette_does_not_run_what_cannot_be_done_now(launch: Launch, qtbot: QtBot) -> None:
     explorer = launch()
     palette, search = open_palette(explorer.window)
