@@ -17,7 +17,7 @@ DTYPES: dict[str, torch.dtype] = {
     "float16": torch.float16,
 }
 
-_KEPT_BYTES, _LARGEST_KEPT = 1 << 28, 1 << 26
+_KEPT_BYTES, _LARGEST_KEPT = 1 << 28, 1 << 25
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """From glibc's malloc.h."""
 
@@ -74,7 +74,7 @@ def available_memory(device: torch.device) -> int | None:
 
 @cache
 def keep_freed_memory() -> None:
-    """Let this process keep up to 256 MiB that it freed, where the C library is glibc, for what it asks for next.
+    """Let this process keep 256 MiB that it freed, in blocks of up to 32 MiB, for what it asks for next (glibc only).
 
     A pass asks for the same blocks layer after layer. Given back and asked for again, every page of them is a fault:
     4 % of the time of a pass that keeps its queries and keys (12 layers, 1024 tokens, 2 cores).

@@ -91,7 +91,7 @@ def test_the_guards_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(Broken), guarded(folder):
             forbidden()
     with pytest.raises(MemoryError), guarded(folder):
-        np.ones(500 << 20, dtype=np.uint8)
+        np.empty(8 << 30, dtype=np.uint8)  # more than earlier tests can have left to be used again
     monkeypatch.setattr(guards, "SECONDS", 0.01)
     with pytest.raises(Broken, match="took more than"), guarded(folder):
         while True:
