@@ -126,7 +126,8 @@ class HeadScores:
         n_rows = max(16, _NORMALISER_SCORES // self.n_keys)
         device = self._head.q_BHND.device
         wanted = range(*rows.indices(self.n_queries))
-        parts: list[torch.Tensor] = []
+        # Small results made between large blocks would keep the blocks' memory from being used again.
+        normalizer_N = torch.empty(len(wanted), device=device)
         for start in range(0, len(wanted), n_rows):
             if cancel is not None:
                 cancel.check()
@@ -135,8 +136,8 @@ class HeadScores:
             spans = masks.key_spans(self._head.spec.mask, first, last, self.n_keys)
             key_M = torch.cat([torch.arange(a, b, device=device) for a, b in spans])
             s_NM = scores(self._head, slice(block.start, block.stop, block.step), key_M)[0, 0]
-            parts.append(self._normalizer_of(s_NM))
-        return torch.cat(parts)
+            normalizer_N[start : start + n_rows] = self._normalizer_of(s_NM)
+        return normalizer_N
 
     def _normalizer_of(self, s_NM: torch.Tensor) -> torch.Tensor:
         """Normalisers [N] of rows of scores; those of rows that see no key leave their weights at 0."""
