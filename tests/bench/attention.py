@@ -22,7 +22,7 @@ from core_model.trace import Inputs, Trace, run_trace
 from core_model.trace.scores import HeadScores
 from core_model.trace.views import pool, row_peaks
 from tests.bench import models
-from tests.bench.measure import Line, in_turn, matrix_product_rate, median_seconds, seconds
+from tests.bench.measure import Line, in_turn, matrix_product_rate, median_seconds, peak_growth, seconds
 
 _SITE = "decoder.self"
 
@@ -194,8 +194,8 @@ def _whole_views(device: torch.device) -> list[Line]:
     rate = matrix_product_rate(device)
     for n, share in ((8192, "50 %"), (32768, "65 %"), (131072, "works")):
         head = _random_head(n, device, causal=False)
-        head.prepare()
         whole = slice(0, n)
+        grown = peak_growth(lambda h=head, w=whole: pool(h, w, w, (1024, 1024)))
         rounds = 7 if n < 100_000 else 1
         spent = median_seconds(lambda h=head, w=whole: pool(h, w, w, (1024, 1024)), rounds)
         reached = 2 * n * n * models.HEAD_SIZE / spent / rate
@@ -207,6 +207,15 @@ def _whole_views(device: torch.device) -> list[Line]:
                 must_be=f">= {share}" if n < 100_000 else share,
             )
         )
+        if grown is not None:
+            found.append(
+                Line(
+                    work=f"whole view with its row normalisers, n={n}",
+                    reference="queries and keys",
+                    found=f"+{grown / 1e6:.0f} MB",
+                    must_be="< 100 MB" if n < 100_000 else "linear",
+                )
+            )
         found.append(_cancel_delay(head, n))
         found += _first_coarse_pictures(n, device)
     return found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -62,6 +64,23 @@ def matrix_product_rate(device: torch.device) -> float:
     """Floating-point operations a second of this machine's own float32 product of two 2048 x 2048 matrices."""
     a, b = torch.randn(2, 2048, 2048, device=device)
     return 2 * 2048**3 / median_seconds(lambda: a @ b)
+
+
+def peak_growth(work: Callable[[], object]) -> int | None:
+    """Bytes by which the process grows at its largest while it works; None but on Linux with glibc."""
+    clear, give_back = Path("/proc/self/clear_refs"), getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if give_back is None or not clear.exists():
+        return None
+    give_back(0)  # what was freed before would be used again, unseen
+    clear.write_text("5")  # the peak begins at what is held now
+    before = _peak_bytes()
+    work()
+    return _peak_bytes() - before
+
+
+def _peak_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def print_table(title: str, lines: list[Line]) -> None:
