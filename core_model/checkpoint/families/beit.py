@@ -158,10 +158,30 @@ def _sizes(weights: Weights, prefix: str) -> Mapping[str, object]:
     }
 
 
-FAMILY = Family(
-    key="beit",
-    label="BEiT",
-    model_types=("beit",),
+def _family(
+    key: str, label: str, *, model_type: str, architectures: Mapping[str, str | None], first_scale: str
+) -> Family:
+    """A family of this architecture, whose key is also the prefix of its names; `first_scale` marks it."""
+    family = Family(
+        key=key,
+        label=label,
+        model_types=(model_type,),
+        architectures=architectures,
+        keys=BeitKeys,
+        read=lambda keys, weights: _read_as(family, keys, weights),
+        write=lambda config: _write_as(family, config),
+        sizes=partial(_sizes, prefix=key),
+        places={**vision.PLACES, "d_hidden": "intermediate_size"},
+        names=_names(key),
+        markers=(first_scale, vision.QUERY),
+    )
+    return family
+
+
+FAMILY = _family(
+    "beit",
+    "BEiT",
+    model_type="beit",
     architectures={
         "BeitModel": None,
         "BeitForImageClassification": "image_classes",
@@ -169,28 +189,16 @@ FAMILY = Family(
         "BeitForSemanticSegmentation": None,
         "BeitBackbone": None,
     },
-    keys=BeitKeys,
-    read=lambda keys, weights: _read_as(FAMILY, keys, weights),
-    write=lambda config: _write_as(FAMILY, config),
-    sizes=partial(_sizes, prefix="beit"),
-    places={**vision.PLACES, "d_hidden": "intermediate_size"},
-    names=_names("beit"),
-    markers=(r"(beit\.)?encoder\.layer\.0\.lambda_1", vision.QUERY),
+    first_scale=r"(beit\.)?encoder\.layer\.0\.lambda_1",
 )
-DATA2VEC = Family(
-    key="data2vec_vision",
-    label="data2vec-vision",
-    model_types=("data2vec-vision",),
+DATA2VEC = _family(
+    "data2vec_vision",
+    "data2vec-vision",
+    model_type="data2vec-vision",
     architectures={
         "Data2VecVisionModel": None,
         "Data2VecVisionForImageClassification": "image_classes",
         "Data2VecVisionForSemanticSegmentation": None,
     },
-    keys=BeitKeys,
-    read=lambda keys, weights: _read_as(DATA2VEC, keys, weights),
-    write=lambda config: _write_as(DATA2VEC, config),
-    sizes=partial(_sizes, prefix="data2vec_vision"),
-    places={**vision.PLACES, "d_hidden": "intermediate_size"},
-    names=_names("data2vec_vision"),
-    markers=(r"data2vec_vision\.encoder\.layer\.0\.lambda_1", vision.QUERY),
+    first_scale=r"data2vec_vision\.encoder\.layer\.0\.lambda_1",
 )
