@@ -22,7 +22,10 @@ _FAINTEST, _STRONGEST = 0.2, 0.85
 """Opacity of the colours of the smallest and the largest number: what they lie on is still seen."""
 _MARGIN = 3
 """Around the picture, for the border of a patch at its edge."""
-_BAR = 8
+_BAR, _LEAST_BAR = 8, 112
+"""Height of the colour bar, and its width at least: both its numbers stand under it, however narrow the picture is."""
+_LEAST = 40
+"""Height of the picture at least: below another panel in the smallest window, it stays clear of what is under it."""
 _GRID_FROM = 6.0
 """Pixels of a patch from which a hairline sets it apart from its neighbours."""
 
@@ -86,7 +89,7 @@ class PatchMap(QWidget):
         return QSize(240, 240 + self._below())
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(120, 120 + self._below())
+        return QSize(120, _LEAST + self._below())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         picture = self._picture
@@ -136,7 +139,7 @@ class PatchMap(QWidget):
 
     def _below(self) -> int:
         """Room for the colour bar and its numbers."""
-        return SPACE_2 + _BAR + SPACE_1 + QFontMetrics(caption_font()).height()
+        return SPACE_2 + _BAR + SPACE_1 + 2 * QFontMetrics(caption_font()).height()
 
     def _area(self, picture: PatchPicture) -> QRectF:
         """The picture as large as there is room, at the left."""
@@ -202,19 +205,20 @@ class PatchMap(QWidget):
 
     def _paint_bar(self, painter: QPainter, picture: PatchPicture, area: QRectF) -> None:
         theme = self._themes.theme
-        bar = QRectF(area.left(), area.bottom() + SPACE_2, area.width(), _BAR)
+        width = max(area.width(), min(_LEAST_BAR, self.width() - 2 * area.left()))
+        bar = QRectF(area.left(), area.bottom() + SPACE_2, width, _BAR)
         ramp = np.linspace(*picture.levels, 256)[None]
         painter.drawImage(bar, colored_image(ramp, picture.levels, self._table(picture)))
         painter.setFont(caption_font())
         painter.setPen(QColor(theme.text_muted))
-        words = QRectF(bar.left(), bar.bottom() + SPACE_1, bar.width(), painter.fontMetrics().height())
-        low, high = picture.ends
         metrics = painter.fontMetrics()
-        room = words.width() - 2 * max(metrics.horizontalAdvance(end) + SPACE_2 for end in picture.ends)
-        name = metrics.elidedText(picture.scale_name, Qt.TextElideMode.ElideRight, max(0, int(room)))
-        painter.drawText(words, Qt.AlignmentFlag.AlignLeft, low)
-        painter.drawText(words, Qt.AlignmentFlag.AlignHCenter, name)
-        painter.drawText(words, Qt.AlignmentFlag.AlignRight, high)
+        ends = QRectF(bar.left(), bar.bottom() + SPACE_1, bar.width(), metrics.height())
+        low, high = picture.ends
+        painter.drawText(ends, Qt.AlignmentFlag.AlignLeft, low)
+        painter.drawText(ends, Qt.AlignmentFlag.AlignRight, high)
+        line = QRectF(bar.left(), ends.bottom(), self.width() - bar.left(), metrics.height())
+        name = metrics.elidedText(picture.scale_name, Qt.TextElideMode.ElideRight, int(line.width()))
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, name)
 
     def _place_at(self, point: QPointF) -> Place | None:
         if self._picture is None:
