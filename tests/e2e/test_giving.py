@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPointF, QSize, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QAbstractButton, QDockWidget, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
@@ -161,6 +162,19 @@ def test_what_was_done_to_a_picture_stands_above_its_patches(
     explorer.store.apply(give_file("picture", None))
     wait_until_idle(qtbot, explorer)
     assert note.text() == ""
+
+
+def test_in_the_smallest_window_no_panel_lies_over_another(
+    launch: Launch, qtbot: QtBot, foreign: Path, picture: Path
+) -> None:
+    explorer = launch(foreign / "vit")
+    drop(qtbot, explorer, picture)
+    explorer.window.resize(800, 600)
+    qtbot.waitUntil(lambda: explorer.window.size() == QSize(800, 600))
+    docks = [dock for dock in explorer.window.findChildren(QDockWidget) if dock.isVisible()]
+    assert has_picture_panel(explorer)
+    for one, other in combinations(docks, 2):
+        assert not one.geometry().intersects(other.geometry()), (one.objectName(), other.objectName())
 
 
 def test_a_picture_is_taken_away_and_undo_brings_it_back(
