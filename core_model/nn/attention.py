@@ -21,7 +21,7 @@ from core_model.config import (
 from core_model.nn.attend import attend
 from core_model.nn.cache import KeyValueCache
 from core_model.nn.disentangled import Distances
-from core_model.nn.linear import mapped
+from core_model.nn.linear import Linear, mapped
 from core_model.nn.norms import make_norm
 from core_model.nn.positions import alibi_slopes, rotate
 from core_model.nn.scores import HeadInputs
@@ -36,10 +36,10 @@ class Attention(nn.Module):
         super().__init__()
         d_context = d_model if d_context is None else d_context
         self.spec = spec
-        self.query = nn.Linear(d_model, spec.d_query, bias=spec.query_bias)
-        self.key = nn.Linear(d_context, spec.d_key, bias=spec.key_bias)
-        self.value = nn.Linear(d_context, spec.d_key, bias=spec.value_bias)
-        self.output = nn.Linear(spec.d_query, d_model, bias=spec.output_bias)
+        self.query = Linear(d_model, spec.d_query, bias=spec.query_bias)
+        self.key = Linear(d_context, spec.d_key, bias=spec.key_bias)
+        self.value = Linear(d_context, spec.d_key, bias=spec.value_bias)
+        self.output = Linear(spec.d_query, d_model, bias=spec.output_bias)
         self.query_norm = self.key_norm = None
         if spec.query_key_norm is not None:
             self.query_norm = make_norm(spec.query_key_norm.norm, _norm_shape(spec.query_key_norm, spec.n_heads, spec))
@@ -53,9 +53,9 @@ class Attention(nn.Module):
         self.distance_key = self.distance_query = None
         if isinstance(spec.position, DisentangledPositions) and not spec.position.shared_maps:
             if spec.position.content_to_position:
-                self.distance_key = nn.Linear(d_model, spec.d_key, bias=spec.position.key_bias)
+                self.distance_key = Linear(d_model, spec.d_key, bias=spec.position.key_bias)
             if spec.position.position_to_content:
-                self.distance_query = nn.Linear(d_model, spec.d_query)
+                self.distance_query = Linear(d_model, spec.d_query)
 
     def forward(
         self,

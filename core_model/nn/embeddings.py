@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from core_model.config import AudioEmbedding, PatchEmbedding, StackConfig, TokenEmbedding
 from core_model.nn.feedforward import ACTIVATIONS
+from core_model.nn.linear import Linear
 from core_model.nn.norms import make_norm
 
 
@@ -42,7 +43,7 @@ class Tokens(Embedding):
         self.norm = make_norm(spec.norm, stack.d_position) if spec.norm else None
         self.projection = None
         if stack.has_projection:
-            self.projection = nn.Linear(spec.d_embedding, stack.d_model, bias=spec.projection_bias)
+            self.projection = Linear(spec.d_embedding, stack.d_model, bias=spec.projection_bias)
 
     def forward(
         self, x_BNE: torch.Tensor, position_NE: torch.Tensor | None, type_ids_BN: torch.Tensor | None

@@ -13,7 +13,8 @@ from torch import nn
 from torch.nn import functional
 
 from core_model.config import Activation, FeedForwardSpec
-from core_model.nn.linear import mapped
+from core_model.nn.linear import Linear, mapped
+from core_model.nn.product import product
 from core_model.nn.tap import Tap
 
 
@@ -63,9 +64,9 @@ class FeedForward(nn.Module):
     def __init__(self, spec: FeedForwardSpec, d_model: int) -> None:
         super().__init__()
         self.spec = spec
-        self.input = nn.Linear(d_model, spec.d_hidden, bias=spec.bias)
-        self.gate = nn.Linear(d_model, spec.d_hidden, bias=spec.bias) if spec.gated else None
-        self.output = nn.Linear(spec.d_hidden, d_model, bias=spec.has_output_bias)
+        self.input = Linear(d_model, spec.d_hidden, bias=spec.bias)
+        self.gate = Linear(d_model, spec.d_hidden, bias=spec.bias) if spec.gated else None
+        self.output = Linear(spec.d_hidden, d_model, bias=spec.has_output_bias)
 
     def forward(self, x_BNC: torch.Tensor, *, prefix: str = "", tap: Tap | None = None) -> torch.Tensor:
         if self.gate is None:
@@ -108,7 +109,7 @@ class StackedLinear(nn.Module):
         nn.init.normal_(self.weight, std=d_input**-0.5)
 
     def forward(self, x_TC: torch.Tensor, expert: int) -> torch.Tensor:
-        return functional.linear(x_TC, self.weight[expert], None if self.bias is None else self.bias[expert])
+        return product(x_TC, self.weight[expert], None if self.bias is None else self.bias[expert])
 
 
 class MixtureOfExperts(nn.Module):
@@ -118,13 +119,13 @@ class MixtureOfExperts(nn.Module):
         super().__init__()
         assert spec.experts is not None
         self.spec, self.routing = spec, spec.experts
-        self.router = nn.Linear(d_model, spec.experts.n_experts, bias=spec.experts.router_bias)
+        self.router = Linear(d_model, spec.experts.n_experts, bias=spec.experts.router_bias)
         self.experts = Experts(spec, d_model, spec.experts.n_experts)
         self.shared = self.shared_gate = None
         if spec.experts.d_shared:
             shared = replace(spec, d_hidden=spec.experts.d_shared, experts=None)
             self.shared = FeedForward(shared, d_model)
-            self.shared_gate = nn.Linear(d_model, 1, bias=False)
+            self.shared_gate = Linear(d_model, 1, bias=False)
 
     def forward(self, x_BNC: torch.Tensor, *, prefix: str = "", tap: Tap | None = None) -> torch.Tensor:
         x_TC = x_BNC.flatten(0, 1)

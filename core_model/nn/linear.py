@@ -1,4 +1,4 @@
-"""Linear maps of long inputs, which may be stopped on their way.
+"""Linear maps, as fast as the processor can, and those of long inputs stopped on their way.
 
 Shape letters: B batch, N positions, T all positions (B*N), C width given, E width made.
 """
@@ -8,7 +8,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from core_model.nn.product import product
 from core_model.nn.tap import PIECE_PRODUCTS, Tap
+
+
+class Linear(nn.Linear):
+    """x @ weight.T + bias."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return product(input, self.weight, self.bias)
 
 
 def mapped(linear: nn.Linear, x_BNC: torch.Tensor, tap: Tap | None) -> torch.Tensor:
@@ -24,9 +32,6 @@ def mapped(linear: nn.Linear, x_BNC: torch.Tensor, tap: Tap | None) -> torch.Ten
     y_TE = x_TC.new_empty(len(x_TC), linear.out_features)
     n_blocks = -(-n_products // PIECE_PRODUCTS)
     for x, y in zip(x_TC.tensor_split(n_blocks), y_TE.tensor_split(n_blocks), strict=True):
-        if linear.bias is None:
-            torch.mm(x, linear.weight.t(), out=y)
-        else:
-            torch.addmm(linear.bias, x, linear.weight.t(), out=y)
+        y.copy_(linear(x))
         tap.pause()
     return y_TE.unflatten(0, x_BNC.shape[:-1])

@@ -30,8 +30,10 @@ from core_model.nn.cache import KeyValueCache
 from core_model.nn.convolution import NeighbourConvolution
 from core_model.nn.embeddings import Patches, Tokens, make_embedding
 from core_model.nn.feedforward import ACTIVATIONS
+from core_model.nn.linear import Linear
 from core_model.nn.norms import make_norm
 from core_model.nn.positions import sinusoidal_table
+from core_model.nn.product import product
 from core_model.nn.tap import Tap
 from core_model.nn.vectors import Vectors
 
@@ -134,10 +136,10 @@ class Head(nn.Module):
         self.transform = self.transform_norm = None
         if spec.transform is not None:
             d_pooled, d_input = d_input, spec.transform.d_output
-            self.transform = nn.Linear(d_pooled, d_input, bias=spec.transform.bias)
+            self.transform = Linear(d_pooled, d_input, bias=spec.transform.bias)
             if spec.transform.norm:
                 self.transform_norm = make_norm(spec.transform.norm, d_input)
-        self.output = _TiedOutput(spec) if spec.tied else nn.Linear(d_input, spec.n_outputs, bias=spec.bias)
+        self.output = _TiedOutput(spec) if spec.tied else Linear(d_input, spec.n_outputs, bias=spec.bias)
 
     def forward(self, x_BNC: torch.Tensor, table_VE: torch.Tensor | None) -> torch.Tensor:
         x_BNC = pool(x_BNC, self.spec.pooling, self.n_before_patches)
@@ -167,7 +169,7 @@ class _TiedOutput(nn.Module):
         self.bias = nn.Parameter(torch.zeros(spec.n_outputs)) if spec.bias else None
 
     def forward(self, x_BNE: torch.Tensor, table_VE: torch.Tensor) -> torch.Tensor:
-        return functional.linear(x_BNE, table_VE, self.bias)
+        return product(x_BNE, table_VE, self.bias)
 
 
 def pool(x_BNC: torch.Tensor, pooling: Pooling, n_before_patches: int = 0) -> torch.Tensor:

@@ -14,6 +14,7 @@ from torch.nn import functional
 from core_model.config import AttentionPooling, ModelConfig, VectorSpec
 from core_model.nn.attention import Attention
 from core_model.nn.feedforward import make_feed_forward
+from core_model.nn.linear import Linear
 from core_model.nn.norms import make_norm
 from core_model.nn.tap import Tap
 
@@ -43,7 +44,7 @@ class TowerVector(nn.Module):
         self.name, self.spec = name, spec
         self.pool = AttentionPool(spec.attention, d_model) if spec.attention else None
         self.norm = make_norm(spec.norm, d_model) if spec.norm else None
-        self.projection = nn.Linear(d_model, spec.d_output, bias=spec.bias) if spec.d_output else None
+        self.projection = Linear(d_model, spec.d_output, bias=spec.bias) if spec.d_output else None
 
     def forward(self, x_BNC: torch.Tensor, given: torch.Tensor, *, tap: Tap | None = None) -> torch.Tensor | None:
         """[B, N, C] -> [B, E]; None for a text whose end token is not in `given`, what the tower read."""

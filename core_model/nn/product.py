@@ -1,0 +1,86 @@
+"""The product of float32 matrices, by the faster of the two libraries that PyTorch has for it on a CPU.
+
+PyTorch leaves such products to MKL, which keeps to AVX2 on processors of other makers than Intel: 210 GFLOP/s on two
+cores that reach 480 with AVX-512 (EPYC of 2024). oneDNN, in the same build of PyTorch, uses what the processor has.
+
+Shape letters: N rows, C width given, E width made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+_Multiply = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None], torch.Tensor]
+
+_LEAST_PRODUCTS, _LEAST_TRAINED_PRODUCTS = 1 << 21, 1 << 24
+"""Multiply-adds from which oneDNN is worth its call: 12 us, and as much again for what autograd keeps."""
+_LEAST_GAIN = 1.2
+"""How much faster oneDNN must be: where both do alike, PyTorch's own choice stands."""
+
+
+def product(x: torch.Tensor, weight_EC: torch.Tensor, bias_E: torch.Tensor | None = None) -> torch.Tensor:
+    """x [..., N, C] @ weight_EC.T + bias_E: [..., N, E], as torch.nn.functional.linear."""
+    is_trained = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight_EC, bias_E))
+    n_least = _LEAST_TRAINED_PRODUCTS if is_trained else _LEAST_PRODUCTS
+    if x.numel() * weight_EC.shape[0] < n_least or not _is_taken(x, weight_EC) or not onednn_is_faster():
+        return functional.linear(x, weight_EC, bias_E)
+    return _TrainedProduct.apply(x, weight_EC, bias_E) if is_trained else _onednn(x, weight_EC, bias_E)
+
+
+def _is_taken(x: torch.Tensor, weight_EC: torch.Tensor) -> bool:
+    """Whether both are what oneDNN is fast with: it takes rows with gaps between them, a thousand times slower."""
+    is_float32_on_cpu = x.dtype == weight_EC.dtype == torch.float32 and x.device.type == weight_EC.device.type == "cpu"
+    is_dense = weight_EC.is_contiguous() or weight_EC.t().is_contiguous()
+    return is_float32_on_cpu and is_dense and not torch.is_autocast_enabled("cpu")
+
+
+@cache
+def onednn_is_faster() -> bool:
+    """Whether oneDNN multiplies faster here than what PyTorch would use: tried once, in some 20 ms."""
+    if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return False
+    # No random numbers: a seed counts on them.
+    x_NC, weight_EC = torch.ones(2, 512, 512)
+    with torch.inference_mode():
+        spent = [(_seconds(functional.linear, x_NC, weight_EC), _seconds(_onednn, x_NC, weight_EC)) for _ in range(5)]
+    theirs, onednn = (min(times) for times in zip(*spent, strict=True))
+    return theirs > onednn * _LEAST_GAIN
+
+
+def _seconds(multiply: _Multiply, x_NC: torch.Tensor, weight_EC: torch.Tensor) -> float:
+    start = time.perf_counter()
+    multiply(x_NC, weight_EC, None)
+    return time.perf_counter() - start
+
+
+def _onednn(x: torch.Tensor, weight_EC: torch.Tensor, bias_E: torch.Tensor | None) -> torch.Tensor:
+    # What torch.compile makes of a linear map on a CPU: PyTorch has no public name for it.
+    return torch.ops.mkldnn._linear_pointwise.default(x, weight_EC, bias_E, "none", [], "")
+
+
+class _TrainedProduct(torch.autograd.Function):
+    """The product with its gradients, which are products too."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight_EC: torch.Tensor, bias_E: torch.Tensor | None) -> torch.Tensor:
+        ctx.save_for_backward(x, weight_EC)
+        return _onednn(x, weight_EC, bias_E)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        x, weight_EC = ctx.saved_tensors
+        grad_NE, x_NC = grad.flatten(0, -2), x.flatten(0, -2)
+        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
+        return (
+            _onednn(grad, weight_EC.t(), None) if needs_x else None,
+            _onednn(grad_NE.t(), x_NC.t(), None) if needs_weight else None,
+            grad_NE.sum(0) if needs_bias else None,
+        )

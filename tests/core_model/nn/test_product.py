@@ -1,0 +1,135 @@
+"""The product by oneDNN is the one PyTorch makes, with its gradients; it is taken only where it is meant to be."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from core_model.nn import product as module
+from core_model.nn.linear import Linear
+from core_model.nn.product import onednn_is_faster, product
+
+needs_onednn = pytest.mark.skipif(
+    not torch.backends.mkldnn.is_available(), reason="this PyTorch was built without oneDNN"
+)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Shapes of what oneDNN was given; it is given everything it takes, however small."""
+    given, multiply = [], module._onednn
+    monkeypatch.setattr(module, "onednn_is_faster", lambda: True)
+    monkeypatch.setattr(module, "_LEAST_PRODUCTS", 0)
+    monkeypatch.setattr(module, "_LEAST_TRAINED_PRODUCTS", 0)
+
+    def counted(x, weight_EC, bias_E):
+        given.append((tuple(x.shape), tuple(weight_EC.shape)))
+        return multiply(x, weight_EC, bias_E)
+
+    monkeypatch.setattr(module, "_onednn", counted)
+    return given
+
+
+@needs_onednn
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("shape", [(1, 5), (33, 5), (2, 17, 5), (2, 3, 7, 5)])
+def test_a_product_is_the_linear_map(calls, shape, has_bias):
+    x, weight_EC, bias_E = torch.randn(shape), torch.randn(9, 5), torch.randn(9) if has_bias else None
+    with torch.inference_mode():
+        y = product(x, weight_EC, bias_E)
+    expected = functional.linear(x.double(), weight_EC.double(), None if bias_E is None else bias_E.double())
+    torch.testing.assert_close(y.double(), expected, atol=1e-6, rtol=1e-5)
+    assert calls == [(shape, (9, 5))]
+
+
+@needs_onednn
+@pytest.mark.parametrize("x", [torch.randn(12, 31).t(), torch.randn(31, 24)[:, ::2], torch.randn(31, 1, 12)[:, 0]])
+@pytest.mark.parametrize("weight_EC", [torch.randn(7, 12), torch.randn(12, 7).t()])
+def test_rows_may_lie_in_memory_as_they_like_and_weights_in_either_order(calls, x, weight_EC):
+    with torch.inference_mode():
+        y = product(x, weight_EC)
+    torch.testing.assert_close(y.double(), x.double() @ weight_EC.double().t(), atol=1e-6, rtol=1e-5)
+    assert len(calls) == 1
+
+
+@needs_onednn
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("trained", [(True, True), (True, False), (False, True)])
+def test_gradients_are_those_of_the_linear_map(calls, trained, has_bias):
+    x, weight_EC = torch.randn(2, 19, 6), torch.randn(8, 6)
+    bias_E = torch.randn(8) if has_bias else None
+    grad = torch.randn(2, 19, 8)
+    found, expected = (
+        _gradients(multiply, [t if t is None else t.to(dtype) for t in (x, weight_EC, bias_E)], trained, grad.to(dtype))
+        for multiply, dtype in ((product, torch.float32), (functional.linear, torch.float64))
+    )
+    assert len(calls) == 1 + sum(trained)
+    for ours, theirs in zip(found, expected, strict=True):
+        if theirs is None:
+            assert ours is None
+        else:
+            torch.testing.assert_close(ours.double(), theirs, atol=1e-5, rtol=1e-5)
+
+
+def _gradients(multiply, given, trained, grad):
+    x, weight_EC, bias_E = (None if t is None else t.clone() for t in given)
+    for tensor, is_trained in zip((x, weight_EC, bias_E), (*trained, True), strict=True):
+        if tensor is not None:
+            tensor.requires_grad_(is_trained)
+    multiply(x, weight_EC, bias_E).backward(grad)
+    return [None if t is None else t.grad for t in (x, weight_EC, bias_E)]
+
+
+@needs_onednn
+def test_a_gradient_of_a_gradient_is_refused_and_not_wrong(calls):
+    x = torch.randn(4, 3, requires_grad=True)
+    (grad,) = torch.autograd.grad(product(x, torch.randn(5, 3)).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
+
+
+@needs_onednn
+def test_what_it_is_slow_or_wrong_for_is_left_to_pytorch(calls):
+    x, weight_EC = torch.randn(6, 4), torch.randn(5, 4)
+    with torch.inference_mode():
+        product(x.double(), weight_EC.double())
+        product(x.bfloat16(), weight_EC.bfloat16())
+        product(x, torch.randn(5, 8)[:, :4])
+        product(x.to("meta"), weight_EC.to("meta"))
+        with torch.autocast("cpu", torch.bfloat16):
+            assert product(x, weight_EC).dtype == torch.bfloat16
+    assert not calls
+
+
+def test_small_products_are_left_to_pytorch(monkeypatch):
+    monkeypatch.setattr(module, "onednn_is_faster", lambda: pytest.fail("asked"))
+    with torch.inference_mode():
+        assert product(torch.ones(8, 8), torch.ones(8, 8)).eq(8).all()
+
+
+def test_finding_the_faster_one_takes_no_random_numbers():
+    before = torch.get_rng_state()
+    onednn_is_faster.__wrapped__()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_without_onednn_pytorch_multiplies(monkeypatch):
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert onednn_is_faster.__wrapped__() is False
+
+
+@needs_onednn
+def test_a_training_with_it_goes_where_one_without_goes(calls):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(Linear(8, 32), torch.nn.ReLU(), Linear(32, 8))
+    twin = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
+    twin.load_state_dict(net.state_dict())
+    x = torch.randn(64, 8)
+    for model in (net, twin):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(20):
+            optimizer.zero_grad()
+            (model(x) - x).square().mean().backward()
+            optimizer.step()
+    assert calls
+    for ours, theirs in zip(net.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
