@@ -3,7 +3,7 @@
 PyTorch leaves such products to MKL, which keeps to AVX2 on processors of other makers than Intel: 210 GFLOP/s on two
 cores that reach 480 with AVX-512 (EPYC of 2024). oneDNN, in the same build of PyTorch, uses what the processor has.
 
-Shape letters: N rows, C width given, E width made.
+Shape letters: N rows, K parts, C width given, E width made.
 """
 
 from __future__ import annotations
@@ -32,6 +32,23 @@ def product(x: torch.Tensor, weight_EC: torch.Tensor, bias_E: torch.Tensor | Non
     if x.numel() * weight_EC.shape[0] < n_least or not _is_taken(x, weight_EC) or not onednn_is_faster():
         return functional.linear(x, weight_EC, bias_E)
     return _TrainedProduct.apply(x, weight_EC, bias_E) if is_trained else _onednn(x, weight_EC, bias_E)
+
+
+def grouped_product(x_NKC: torch.Tensor, weight_KEC: torch.Tensor, bias_KE: torch.Tensor) -> torch.Tensor:
+    """Each of K parts of x by weights of its own, x_NKC[:, k] @ weight_KEC[k].T + bias_KE[k]: [N, K, E] in float32."""
+    if x_NKC.device.type != "cpu" or not onednn_is_faster():
+        return torch.baddbmm(bias_KE[:, None], x_NKC.transpose(0, 1), weight_KEC.mT).transpose(0, 1)
+    # oneDNN has it as a convolution of N positions, one wide, in K groups of channels.
+    y_1FN1 = torch.mkldnn_convolution(
+        x_NKC.reshape(1, len(x_NKC), 1, -1).permute(0, 3, 1, 2),
+        weight_KEC.reshape(-1, weight_KEC.shape[2], 1, 1),
+        bias_KE.reshape(-1),
+        padding=(0, 0),
+        stride=(1, 1),
+        dilation=(1, 1),
+        groups=len(weight_KEC),
+    )
+    return y_1FN1.permute(0, 2, 3, 1).reshape(len(x_NKC), *bias_KE.shape)
 
 
 def _is_taken(x: torch.Tensor, weight_EC: torch.Tensor) -> bool:

@@ -19,6 +19,7 @@ from core_model.config import AlibiPositions, AttentionSpec, DisentangledPositio
 from core_model.nn import masks
 from core_model.nn.disentangled import Distances, distance_scores
 from core_model.nn.positions import score_bias
+from core_model.nn.product import product
 
 _NEVER_CHOSEN = -1e9
 """The score of a key that may be seen and is given nothing: its weight is exactly 0."""
@@ -123,7 +124,7 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
     spec = heads.spec
     q_BKGND = grouped(heads.q_BHND[:, :, rows].float() * spec.scale, heads.k_BKMD.shape[1])
     k_BKMD = take_keys(heads.k_BKMD, key_M).float()
-    s_BHNM = torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
+    s_BHNM = _products(q_BKGND, k_BKMD)
     if spec.soft_cap is not None:
         s_BHNM = torch.tanh(s_BHNM / spec.soft_cap) * spec.soft_cap
     if heads.is_biased:
@@ -131,6 +132,13 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
     if heads.key_mask_BM is None and masks.hides_nothing(spec.mask):
         return s_BHNM
     return s_BHNM.masked_fill_(~visible_block(heads, rows, key_M), float("-inf"))
+
+
+def _products(q_BKGND: torch.Tensor, k_BKMD: torch.Tensor) -> torch.Tensor:
+    """q . k of every query and key [B, H, N, M]."""
+    if q_BKGND.shape[:3].numel() == 1:
+        return product(q_BKGND[0, 0], k_BKMD[0, 0].contiguous())[None]
+    return torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
 
 
 def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:

@@ -17,10 +17,11 @@ import torch
 from core_model.cancel import CancelToken
 from core_model.config import MaskSpec
 from core_model.nn import masks
+from core_model.nn.product import grouped_product
 from core_model.nn.scores import HeadInputs, normalize, scores, visible_block
 
-_NORMALISER_SCORES = 1 << 22
-"""Scores held at once while row normalisers are computed: 16 MiB."""
+_NORMALISER_SCORES = 1 << 21
+"""Scores held at once while row normalisers are computed: 8 MiB."""
 
 
 class HeadScores:
@@ -31,7 +32,7 @@ class HeadScores:
         self.n_queries, self.n_keys = heads.n_queries, heads.n_keys
         self._is_softmax = self._head.spec.normalizer == "softmax"
         self.is_product = self._head.spec.soft_cap is None and not self._head.is_biased and self._is_softmax
-        """Whether its exponents are the product of `augmented` queries and keys."""
+        """Whether its exponents are products of queries and keys, less the row normalisers."""
         self._row_normalizer: torch.Tensor | None = None
 
     @property
@@ -42,7 +43,7 @@ class HeadScores:
     @property
     def n_bytes(self) -> int:
         """Bytes this takes at most, once it has been asked, beyond the queries and keys of the trace."""
-        return 4 * (self.n_queries + self.n_keys) * (self._head.spec.head_size + 1) + 4 * self.n_queries
+        return 4 * self.n_queries
 
     def weights(self, rows: slice, cols: slice) -> torch.Tensor:
         """Exact attention weights [N, M] in float32; masked cells are 0."""
@@ -87,11 +88,11 @@ class HeadScores:
         return masks.coverage(self._head.spec.mask, query_positions, range(cols.start, cols.stop))
 
     def exponents(self, rows: slice, cols: slice) -> torch.Tensor:
-        """What `to_weights` turns into weights [N, M]: see `HeadGroup.exponents`."""
-        return HeadGroup((self,)).exponents(rows, cols)[0]
+        """What `to_weights` turns into weights [N, M], monotonically: so maxima can be taken before. Masked cells
+        are -inf.
 
-    def exponents_of_scores(self, rows: slice, cols: slice) -> torch.Tensor:
-        """The same, whatever the scores are made of."""
+        Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
+        """
         return self._moved(self.scores(rows, cols), self.row_normalizer[rows])
 
     def to_weights(self, e_NM: torch.Tensor) -> torch.Tensor:
@@ -154,84 +155,96 @@ class HeadScores:
         spans = masks.key_spans(self._head.spec.mask, rows.start + start, rows.stop - 1 + start, self.n_keys)
         return slice(spans[0][0], spans[-1][1]) if spans else slice(0, 0)
 
-    def hidden(self, rows: slice, cols: slice) -> torch.Tensor:
-        """`masked` of a block. Heads that share a mask share its blocks: they are often drawn one after another."""
+    def hide(self, e_MHN: torch.Tensor, rows: slice, cols: slice) -> None:
+        """Make exponents of masked cells -inf. Heads that share a mask share its blocks: one is drawn after another."""
+        if self.coverage(rows, cols) == "all":
+            return
         if self._head.key_mask_BM is not None:
-            return self.masked(rows, cols)
-        start = self._head.query_start
-        queries, keys = (rows.start + start, rows.stop + start), (cols.start, cols.stop)
-        return _hidden_block(self._head.spec.mask, queries, keys, self._head.q_BHND.device)
+            e_MHN.masked_fill_(self.masked(rows, cols).t()[:, None], float("-inf"))
+            return
+        mask, first_query = self._head.spec.mask, rows.start + self._head.query_start
+        # Where only distances count, all blocks that lie so to each other are hidden alike.
+        origin = 0 if mask.n_prefix or mask.n_global else min(first_query, cols.start)
+        queries, keys = (
+            (start - origin, start - origin + n)
+            for start, n in ((first_query, e_MHN.shape[2]), (cols.start, e_MHN.shape[0]))
+        )
+        kept_M1N, infinite_M1N = _hiding_bits(mask, queries, keys, e_MHN.device)
+        e_MHN.view(torch.int32).bitwise_and_(kept_M1N).bitwise_or_(infinite_M1N)
 
     def _keys(self, cols: slice) -> torch.Tensor:
         """The indices [M] of the keys of a slice, which may step."""
         return torch.arange(*cols.indices(self.n_keys), device=self._head.q_BHND.device)
 
     def _moved(self, s_NM: torch.Tensor, normalizer_N: torch.Tensor) -> torch.Tensor:
-        """Exponents of scores."""
+        """Exponents in the place of scores."""
         normalizer_N1 = normalizer_N[:, None]
-        return s_NM - normalizer_N1 if self._is_softmax else s_NM / normalizer_N1
-
-    @cached_property
-    def augmented(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Queries [N, D + 1] with -logsumexp as last column, keys [D + 1, M] with 1: their product is the exponent."""
-        width, device = self._head.spec.head_size + 1, self._head.q_BHND.device
-        q_ND = torch.empty(self.n_queries, width, device=device)
-        k_MD = torch.empty(self.n_keys, width, device=device)
-        self.augment(q_ND, k_MD)
-        return q_ND, k_MD.t()
-
-    def augment(self, q_ND: torch.Tensor, k_MD: torch.Tensor) -> None:
-        """Write `augmented` queries [N, D + 1] and keys [M, D + 1] where they are wanted."""
-        normalizer_N = self.row_normalizer
-        torch.mul(self._head.q_BHND[0, 0].float(), self._head.spec.scale, out=q_ND[:, :-1])
-        q_ND[:, -1] = -normalizer_N.masked_fill(normalizer_N.isposinf(), 0.0)
-        k_MD[:, :-1] = self._head.k_BKMD[0, 0]
-        k_MD[:, -1] = 1.0
+        return s_NM.sub_(normalizer_N1) if self._is_softmax else s_NM.div_(normalizer_N1)
 
 
 class HeadGroup:
-    """A head, or heads of one attention that no edit changed: their blocks come out of one product."""
+    """A part of the matrices of a head, or of heads of one attention that no edit changed: their blocks come out of
+    one product."""
 
-    def __init__(self, heads: Sequence[HeadScores]) -> None:
+    def __init__(self, heads: Sequence[HeadScores], rows: slice, cols: slice, n_sharing: int = 1) -> None:
+        """Of each n_sharing heads, one behind the other, the keys are the same."""
         self.heads = tuple(heads)
         self.first = self.heads[0]
         """What they share is asked of it: their mask, their normaliser."""
+        self._rows, self._cols, self._n_sharing = rows, cols, n_sharing
 
-    def exponents(self, rows: slice, cols: slice, out: torch.Tensor | None = None) -> torch.Tensor:
-        """What `to_weights` turns into weights [H, N, M], monotonically: so maxima can be taken before. Masked cells
-        are -inf.
-
-        Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
-        """
+    def exponents(self, rows: slice, cols: slice) -> torch.Tensor:
+        """Exponents of all heads, as of `HeadScores`, for a block of the part: [M, H, N], keys before queries."""
         if not self.first.is_product:
-            return torch.stack([head.exponents_of_scores(rows, cols) for head in self.heads], out=out)
-        q_HND, k_HDM = self._augmented
-        e_HNM = torch.bmm(q_HND[:, rows], k_HDM[:, :, cols], out=out)
+            e_HNM = torch.stack([head.exponents(rows, cols) for head in self.heads])
+            return e_HNM.permute(2, 0, 1)
+        n_rows = rows.stop - rows.start
+        block_N, block_M = _within(rows, self._rows), _within(cols, self._cols)
+        q_KED = self._queries[:, block_N].unflatten(0, (-1, self._n_sharing)).flatten(1, 2)
+        shift_KE = self._shift[:, block_N].unflatten(0, (-1, self._n_sharing)).flatten(1, 2)
+        e_MHN = grouped_product(self._shared_keys[block_M], q_KED, shift_KE).unflatten(2, (-1, n_rows)).flatten(1, 2)
         if self.first.coverage(rows, cols) != "all":
-            e_HNM.masked_fill_(self.first.hidden(rows, cols), float("-inf"))
-        return e_HNM
+            for part_MHN, start in zip(e_MHN.split(n_rows), range(cols.start, cols.stop, n_rows), strict=True):
+                self.first.hide(part_MHN, rows, slice(start, start + len(part_MHN)))
+        return e_MHN
 
     @cached_property
-    def _augmented(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Those of the heads: queries [H, N, D + 1] and keys [H, D + 1, M]; no copies for a lone head."""
-        if len(self.heads) == 1:
-            q_ND, k_DM = self.first.augmented
-            return q_ND[None], k_DM[None]
-        n_heads, width, device = len(self.heads), self.first.inputs.spec.head_size + 1, self.first.inputs.q_BHND.device
-        q_HND = torch.empty(n_heads, self.first.n_queries, width, device=device)
-        k_HMD = torch.empty(n_heads, self.first.n_keys, width, device=device)
-        for head, q_ND, k_MD in zip(self.heads, q_HND, k_HMD, strict=True):
-            head.augment(q_ND, k_MD)
-        return q_HND, k_HMD.transpose(1, 2)
+    def _queries(self) -> torch.Tensor:
+        """Scaled queries [H, N, D] of the part."""
+        inputs = [head.inputs for head in self.heads]
+        q_HND = torch.empty(len(inputs), *inputs[0].q_BHND[0, 0, self._rows].shape, device=inputs[0].q_BHND.device)
+        for own, q_ND in zip(inputs, q_HND, strict=True):
+            torch.mul(own.q_BHND[0, 0, self._rows].float(), own.spec.scale, out=q_ND)
+        return q_HND
+
+    @cached_property
+    def _shift(self) -> torch.Tensor:
+        """What is added to their scores [H, N]: -logsumexp, and nothing where a row sees no key."""
+        normalizer_HN = torch.stack([head.row_normalizer[self._rows] for head in self.heads])
+        return -normalizer_HN.masked_fill(normalizer_HN.isposinf(), 0.0)
+
+    @cached_property
+    def _shared_keys(self) -> torch.Tensor:
+        """Keys [M, K, D] of the part, once for all heads that share them."""
+        heads = self.heads[:: self._n_sharing]
+        return torch.stack([head.inputs.k_BKMD[0, 0, self._cols].float() for head in heads], dim=1)
+
+
+def _within(part: slice, whole: slice) -> slice:
+    """A slice of an axis as one of what is there of it."""
+    return slice(part.start - whole.start, part.stop - whole.start)
 
 
 @lru_cache(maxsize=16)
-def _hidden_block(
+def _hiding_bits(
     mask: MaskSpec, queries: tuple[int, int], keys: tuple[int, int], device: torch.device
-) -> torch.Tensor:
-    """True [N, M] where a query position of a range may not see a key of another."""
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The bits [M, 1, N] of a float32 to keep, and then to set, so that it is -inf where a query position of a range
+    may not see a key of another: masked_fill_ in a quarter of its time on a CPU, and right for a NaN too."""
     query_N, key_M = (torch.arange(*span, device=device) for span in (queries, keys))
-    return ~masks.visible(mask, query_N, key_M)
+    kept_M1N = -masks.visible(mask, query_N, key_M).t()[:, None].int().contiguous()
+    infinity = torch.tensor(float("-inf"), device=device).view(torch.int32)
+    return kept_M1N, ~kept_M1N & infinity
 
 
 def _settled(logsumexp_N: torch.Tensor) -> torch.Tensor:

@@ -26,7 +26,7 @@ from core_model.trace.tensors import GivenTensors, checked_tensors
 from core_model.trace.views import checked_range, pool, row_peaks, thumbnails
 
 _KEPT_BYTES = 1 << 28
-"""What the normalisers, scaled queries and keys of the heads last asked for may take; the oldest go first."""
+"""What the row normalisers of the heads last asked for may take; the oldest go first."""
 
 
 def run_trace(

@@ -6,7 +6,6 @@ Shape letters: H heads, N rows and M columns of a block, Y and X pixels down and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,12 +17,10 @@ from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
 from core_model.trace.scores import HeadGroup, HeadScores
 
-_BLOCK = (384, 384)
-"""Rows and columns of a block of one head: its 576 KiB of float32 stay in a cache through product and maximum."""
+_BLOCK_ROWS, _BLOCK_SCORES = 512, 1 << 21
+"""Rows of a block of one head, and scores of a block of any number of them: 8 MiB of float32."""
 _GROUP = 12
-"""Heads that are computed together at most."""
-_GROUP_BLOCK = (128, 256)
-"""Rows and columns of a block of several heads: a core does one head after another, and a group stays in its cache."""
+"""Heads that are computed together at most, but for heads that share their keys."""
 _GROUP_BYTES = 1 << 26
 """What the queries and keys of a group may take. One head may take more: it is computed alone."""
 _SAMPLE_SCORES = {True: 1 << 24, False: 1 << 22}
@@ -69,25 +66,25 @@ def pool(
     head.prepare(cancel)
     if down == across == 1:
         return Pooled(weights=head.weights(rows, cols), masked=head.masked(rows, cols), cells=(1, 1))
-    picture = _pooled(HeadGroup((head,)), rows, cols, (down, across), reduce, cancel, progress)
+    picture = _pooled(HeadGroup((head,), rows, cols), rows, cols, (down, across), reduce, cancel, progress)
     return Pooled(weights=picture.weights[0], masked=picture.masked, cells=picture.cells)
 
 
 def thumbnails(heads: HeadInputs, size: int, *, cancel: CancelToken | None = None) -> torch.Tensor:
     """Max-pooled pictures [H, Y, X] of the whole of every head, at most `size` pixels a side; NaN where masked."""
     rows, cols = slice(0, heads.n_queries), slice(0, heads.n_keys)
-    down, across = -(-heads.n_queries // size), -(-heads.n_keys // size)
+    cells = -(-heads.n_queries // size), -(-heads.n_keys // size)
     n_heads = heads.q_BHND.shape[1]
     # A head that an edit changed has a mask of its own.
-    n_most = 1 if heads.replaced else min(_GROUP, max(1, _GROUP_BYTES // HeadScores(heads, 0).n_bytes))
-    n_groups = -(-n_heads // n_most)
+    n_sharing = 1 if heads.replaced else n_heads // heads.k_BKMD.shape[1]
+    n_most = 1 if heads.replaced else min(_GROUP, _GROUP_BYTES // (4 * heads.n_keys * heads.spec.head_size))
+    step = n_sharing * max(1, n_most // n_sharing)
     pictures: list[torch.Tensor] = []
-    for group in range(n_groups):
-        chosen = range(group * n_heads // n_groups, (group + 1) * n_heads // n_groups)
-        scores = HeadGroup([HeadScores(heads, head) for head in chosen])
-        for head in scores.heads:
+    for start in range(0, n_heads, step):
+        group = [HeadScores(heads, head) for head in range(start, min(start + step, n_heads))]
+        for head in group:
             head.prepare(cancel)
-        picture = _pooled(scores, rows, cols, (down, across), "max", cancel)
+        picture = _pooled(HeadGroup(group, rows, cols, n_sharing), rows, cols, cells, "max", cancel)
         pictures.append(picture.weights.masked_fill(picture.masked, float("nan")))
     return torch.cat(pictures)
 
@@ -103,11 +100,12 @@ def _pooled(
 ) -> Pooled:
     """Blocks of rows x cols one after another, each taken in and dropped: weights [H, Y, X], masked [Y, X]."""
     canvas = _Canvas(heads, rows, cols, cells, reduce)
-    block = _BLOCK if len(heads.heads) == 1 else _GROUP_BLOCK
-    row_chunks = list(_chunks(0, rows.stop - rows.start, cells[0], block[0]))
+    n_rows = max(1, _BLOCK_ROWS * 3 // max(3, len(heads.heads)))
+    row_chunks = list(_chunks(0, rows.stop - rows.start, cells[0], n_rows))
     for done, (top, bottom) in enumerate(row_chunks, start=1):
         seen = heads.first.reach(slice(rows.start + top, rows.start + bottom))
-        for left, right in _chunks(*_whole_pixels(seen, cols, cells[1]), cells[1], block[1]):
+        n_cols = _BLOCK_SCORES // ((bottom - top) * len(heads.heads))
+        for left, right in _chunks(*_whole_pixels(seen, cols, cells[1]), cells[1], n_cols):
             if cancel is not None:
                 cancel.check()
             canvas.add(top, bottom, left, right)
@@ -135,10 +133,9 @@ class _Canvas:
     def __init__(self, heads: HeadGroup, rows: slice, cols: slice, cells: tuple[int, int], reduce: Reduce) -> None:
         self._heads, self._rows, self._cols, self._cells, self._reduce = heads, rows, cols, cells, reduce
         n_heads, device = len(heads.heads), heads.first.inputs.q_BHND.device
-        shape = n_heads, -(-(rows.stop - rows.start) // cells[0]), -(-(cols.stop - cols.start) // cells[1])
-        self._best_HYX = torch.full(shape, float("-inf"), device=device)
-        self._sum_HYX = torch.zeros(shape if reduce == "mean" else (n_heads, 0, 0), device=device)
-        self._buffer = torch.empty(0, device=device)
+        n_down, n_across = -(-(rows.stop - rows.start) // cells[0]), -(-(cols.stop - cols.start) // cells[1])
+        self._best_XHY = torch.full((n_across, n_heads, n_down), float("-inf"), device=device)
+        self._sum_XHY = torch.zeros((n_across, n_heads, n_down) if reduce == "mean" else (0, n_heads, 0), device=device)
 
     def add(self, top: int, bottom: int, left: int, right: int) -> None:
         """Compute and take in the block of rows top...bottom and columns left...right, counted from the corner."""
@@ -146,30 +143,34 @@ class _Canvas:
         cols = slice(self._cols.start + left, self._cols.start + right)
         if self._heads.first.coverage(rows, cols) == "none":
             return
-        shape = len(self._heads.heads), bottom - top, right - left
-        n_cells = math.prod(shape)
-        if self._buffer.numel() < n_cells:
-            self._buffer = torch.empty(n_cells, device=self._buffer.device)
-        e_HNM = self._heads.exponents(rows, cols, out=self._buffer[:n_cells].view(shape))
+        e_MHN = self._heads.exponents(rows, cols)
         down, across = self._cells
-        pixels = slice(None), slice(top // down, -(-bottom // down)), slice(left // across, -(-right // across))
-        best_HYX = _by_pixel(_by_pixel(e_HNM, 1, down, float("-inf")).amax(2), 2, across, float("-inf")).amax(3)
-        torch.maximum(self._best_HYX[pixels], best_HYX, out=self._best_HYX[pixels])
+        pixels = slice(left // across, -(-right // across)), slice(None), slice(top // down, -(-bottom // down))
+        # First the axis whose cells lie far from each other: the processor takes many of their neighbours at a time.
+        axes = (0, 2) if e_MHN.stride(0) > e_MHN.stride(2) else (2, 0)
+        per_pixel = {0: across, 2: down}
+        best_XHY = e_MHN
+        for axis in axes:
+            best_XHY = _by_pixel(best_XHY, axis, per_pixel[axis], float("-inf")).amax(axis + 1)
+        torch.maximum(self._best_XHY[pixels], best_XHY, out=self._best_XHY[pixels])
         if self._reduce == "mean":
-            weights_HNM = self._heads.first.to_weights(e_HNM)
-            self._sum_HYX[pixels] += _by_pixel(_by_pixel(weights_HNM, 1, down, 0.0).sum(2), 2, across, 0.0).sum(3)
+            sum_XHY = self._heads.first.to_weights(e_MHN)
+            for axis in axes:
+                sum_XHY = _by_pixel(sum_XHY, axis, per_pixel[axis], 0.0).sum(axis + 1)
+            self._sum_XHY[pixels] += sum_XHY
 
     def finish(self) -> Pooled:
         """The picture as weights."""
-        masked_YX = (self._best_HYX == float("-inf")).all(0)
+        best_HYX = self._best_XHY.permute(1, 2, 0)
+        masked_YX = best_HYX.isneginf().all(0)
         if self._reduce == "max":
-            weights_HYX = self._heads.first.to_weights(self._best_HYX)
+            weights_HYX = self._heads.first.to_weights(best_HYX).contiguous()
             return Pooled(weights=weights_HYX, masked=masked_YX, cells=self._cells)
         n_rows, n_cols = self._rows.stop - self._rows.start, self._cols.stop - self._cols.start
-        (down, across), (n_down, n_across) = self._cells, self._sum_HYX.shape[1:]
+        (down, across), (n_down, n_across) = self._cells, best_HYX.shape[1:]
         height_Y = (n_rows - torch.arange(n_down, device=masked_YX.device) * down).clamp(max=down)
         width_X = (n_cols - torch.arange(n_across, device=masked_YX.device) * across).clamp(max=across)
-        weights_HYX = self._sum_HYX / (height_Y[:, None] * width_X)
+        weights_HYX = (self._sum_XHY.permute(1, 2, 0) / (height_Y[:, None] * width_X)).contiguous()
         return Pooled(weights=weights_HYX, masked=masked_YX, cells=self._cells)
 
 
@@ -190,15 +191,16 @@ def _chunks(start: int, stop: int, per_pixel: int, block: int) -> Iterator[tuple
         yield from ((first, min(first + block, end)) for first in range(pixel, end, block))
 
 
-def _by_pixel(x: torch.Tensor, axis: int, per_pixel: int, neutral: float) -> torch.Tensor:
-    """The axis split into (pixels, cells of a pixel); a part of a pixel is filled up with a neutral value."""
-    n = x.shape[axis]
+def _by_pixel(x_MHN: torch.Tensor, axis: int, per_pixel: int, neutral: float) -> torch.Tensor:
+    """The first or last of three axes split into (pixels, cells of a pixel); a part of a pixel is filled up with a
+    neutral value."""
+    n = x_MHN.shape[axis]
     cells = min(n, per_pixel)
     missing = -n % cells
     if missing:
-        padding = (0, missing) if axis == x.dim() - 1 else (0, 0, 0, missing)
-        x = torch.nn.functional.pad(x, padding, value=neutral)
-    return x.unflatten(axis, (-1, cells))
+        padding = (0, missing) if axis == 2 else (0, 0, 0, 0, 0, missing)
+        x_MHN = torch.nn.functional.pad(x_MHN, padding, value=neutral)
+    return x_MHN.unflatten(axis, (-1, cells))
 
 
 def checked_range(name: str, given: tuple[int, int] | None, n: int) -> slice:

@@ -6,7 +6,7 @@ from torch.nn import functional
 
 from core_model.nn import product as module
 from core_model.nn.linear import Linear
-from core_model.nn.product import onednn_is_faster, product
+from core_model.nn.product import grouped_product, onednn_is_faster, product
 
 needs_onednn = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this PyTorch was built without oneDNN"
@@ -133,3 +133,26 @@ def test_a_training_with_it_goes_where_one_without_goes(calls):
     assert calls
     for ours, theirs in zip(net.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("by_onednn", [pytest.param(True, marks=needs_onednn), False])
+@pytest.mark.parametrize(
+    ("n", "n_parts", "n_made", "width"), [(1, 1, 1, 1), (40, 3, 6, 5), (9, 12, 33, 64), (64, 1, 7, 20)]
+)
+def test_a_grouped_product_is_one_of_each_part(monkeypatch, by_onednn, n, n_parts, n_made, width):
+    monkeypatch.setattr(module, "onednn_is_faster", lambda: by_onednn)
+    x_NKC = torch.randn(n + 2, n_parts, width)[1:-1]
+    weight_KEC, bias_KE = torch.randn(n_parts, n_made, width), torch.randn(n_parts, n_made)
+    with torch.inference_mode():
+        y_NKE = grouped_product(x_NKC, weight_KEC, bias_KE)
+    expected_NKE = torch.einsum("nkc,kec->nke", x_NKC.double(), weight_KEC.double()) + bias_KE
+    torch.testing.assert_close(y_NKE.double(), expected_NKE, atol=1e-5, rtol=1e-5)
+
+
+@needs_onednn
+def test_what_is_no_number_in_one_part_stays_in_its_rows_there(monkeypatch):
+    monkeypatch.setattr(module, "onednn_is_faster", lambda: True)
+    x_NKC = torch.ones(5, 2, 4)
+    x_NKC[3, 1, 0] = float("nan")
+    y_NKE = grouped_product(x_NKC, torch.ones(2, 6, 4), torch.zeros(2, 6))
+    assert y_NKE.isnan().nonzero()[:, :2].unique(dim=0).tolist() == [[3, 1]]

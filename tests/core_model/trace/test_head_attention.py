@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from core_model.config import AttentionSpec, MaskSpec, multi_head
 from core_model.errors import TraceError
+from core_model.nn import product
 from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
+from core_model.trace import views
 from core_model.trace.trace import Trace
 from tests.core_model.attention_cases import SITE, AttentionCase, attention_cases
 
@@ -153,6 +155,17 @@ def long_trace(spec: AttentionSpec, n_tokens: int) -> Trace:
     return Trace({(SITE, 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
 
 
+@pytest.fixture(params=["onednn", "torch"])
+def small_blocks(request, monkeypatch):
+    """Blocks that a test can be longer than, by either way of multiplying."""
+    if request.param == "onednn" and not torch.backends.mkldnn.is_available():
+        pytest.skip("this PyTorch was built without oneDNN")
+    monkeypatch.setattr(product, "onednn_is_faster", lambda: request.param == "onednn")
+    monkeypatch.setattr(views, "_BLOCK_ROWS", 384)
+    monkeypatch.setattr(views, "_BLOCK_SCORES", 384 * 384)
+
+
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("reduce", ["max", "mean", "sample"])
 @pytest.mark.parametrize("size", [(1024, 1024), (200, 333), (7, 11), (2, 1), (1300, 2), (1, 1300)])
 @pytest.mark.parametrize(
@@ -173,6 +186,7 @@ def test_views_of_many_blocks_are_the_matrix_pooled(options, size, reduce):
     np.testing.assert_allclose(view.values, pooled(whole[1:, :1300], size, reduce), atol=1e-6, rtol=2e-5)
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("size", [1, 7, 64, 1301])
 @pytest.mark.parametrize(
     "options",
