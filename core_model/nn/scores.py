@@ -129,9 +129,17 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
         s_BHNM = torch.tanh(s_BHNM / spec.soft_cap) * spec.soft_cap
     if heads.is_biased:
         s_BHNM = s_BHNM + bias_block(heads, rows, key_M)
-    if heads.key_mask_BM is None and masks.hides_nothing(spec.mask):
+    if heads.key_mask_BM is None and _sees_all(heads, rows, key_M):
         return s_BHNM
     return s_BHNM.masked_fill_(~visible_block(heads, rows, key_M), float("-inf"))
+
+
+def _sees_all(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> bool:
+    """Whether every query of the slice may see every key between the first and the last."""
+    queries = range(*rows.indices(heads.n_queries))
+    first, last = queries[0] + heads.query_start, queries[-1] + heads.query_start
+    keys = range(int(key_M[0]), int(key_M[-1]) + 1)
+    return masks.coverage(heads.spec.mask, range(first, last + 1), keys) == "all"
 
 
 def _products(q_BKGND: torch.Tensor, k_BKMD: torch.Tensor) -> torch.Tensor:

@@ -96,8 +96,8 @@ class HeadScores:
         return self._moved(self.scores(rows, cols), self.row_normalizer[rows])
 
     def to_weights(self, e_NM: torch.Tensor) -> torch.Tensor:
-        """Weights of exponents; monotone, so it may follow a maximum."""
-        return e_NM.exp() if self._is_softmax else torch.relu(e_NM)
+        """Weights in the place of exponents; monotone, so it may follow a maximum."""
+        return e_NM.exp_() if self._is_softmax else e_NM.relu_()
 
     @property
     def row_normalizer(self) -> torch.Tensor:
