@@ -6,6 +6,7 @@ Shape letters: N rows of a block, M keys that any of them can see.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isqrt
 
 import torch
 
@@ -18,18 +19,20 @@ _CELLS = 1 << 20
 
 def row_blocks(
     head: HeadScores, cancel: CancelToken | None = None, *, rows: slice | None = None
-) -> Iterator[tuple[slice, torch.Tensor]]:
-    """Rows and their exact weights [N, M] over the keys 0 ... M - 1, M being what the last row of the block can see.
+) -> Iterator[tuple[slice, slice, torch.Tensor]]:
+    """Rows, the keys that any of them can see, and their exact weights [N, M].
 
-    Keys left out are masked for every row of the block; `rows` are those walked, all by default. Raises Cancelled
-    between blocks.
+    Keys left out are masked for every row of the block, so a window costs time as its length does; `rows` are those
+    walked, all by default. Raises Cancelled between blocks.
     """
-    first, stop = (0, head.n_queries) if rows is None else (rows.start, rows.stop)
-    n_rows = max(16, _CELLS // head.n_keys)
-    is_causal = head.inputs.spec.mask.causal and not head.inputs.spec.mask.n_prefix
-    for start in range(first, stop, n_rows):
+    start, stop = (0, head.n_queries) if rows is None else (rows.start, rows.stop)
+    while start < stop:
         if cancel is not None:
             cancel.check()
+        seen = head.reach(slice(start, start + 1))
+        # Later rows of the block may each see one key more.
+        n_rows = max(16, min(isqrt(_CELLS // 2), _CELLS // 2 // (seen.stop - seen.start)))
         block = slice(start, min(start + n_rows, stop))
-        n_seen = min(head.n_keys, block.stop + head.inputs.query_start) if is_causal else head.n_keys
-        yield block, head.weights(block, slice(0, n_seen))
+        keys = head.reach(block)
+        yield block, keys, head.weights(block, keys)
+        start = block.stop

@@ -64,8 +64,8 @@ def _one_head(
     cancel: CancelToken | None,
 ) -> torch.Tensor:
     totals = torch.zeros(len(_NAMES), dtype=torch.float64)
-    for rows, weights_NM in row_blocks(head, cancel):
-        totals += _block_sums(rows, weights_NM.cpu(), id_M, special_M)
+    for rows, keys, weights_NM in row_blocks(head, cancel):
+        totals += _block_sums(rows, keys, weights_NM.cpu(), id_M, special_M)
     n = head.n_queries
     counts = torch.tensor([n, n, n, n, n - 1, n, n], dtype=torch.float64)
     has_meaning = [True, is_self, True, is_self, is_self and n > 1, id_M is not None, special_M is not None]
@@ -73,27 +73,23 @@ def _one_head(
 
 
 def _block_sums(
-    rows: slice, weights_NM: torch.Tensor, id_M: torch.Tensor | None, special_M: torch.Tensor | None
+    rows: slice, keys: slice, weights_NM: torch.Tensor, id_M: torch.Tensor | None, special_M: torch.Tensor | None
 ) -> torch.Tensor:
     """Sums over the rows of a block, in the order of _NAMES."""
-    n_keys = weights_NM.shape[1]
-    query_N = torch.arange(rows.start, rows.stop)
-    distance_NM = (query_N[:, None] - torch.arange(n_keys)).abs().float()
-    own = query_N < n_keys
-    before = own & (query_N >= 1)
-    row = torch.arange(len(query_N))
+    query_N, key_M = torch.arange(rows.start, rows.stop), torch.arange(keys.start, keys.stop)
+    distance_NM = (query_N[:, None] - key_M).abs().float()
     sums = [
         torch.special.entr(weights_NM).sum(),
         (weights_NM * distance_NM).sum(),
-        weights_NM[:, 0].sum(),
-        weights_NM[row[own], query_N[own]].sum(),
-        weights_NM[row[before], query_N[before] - 1].sum(),
+        weights_NM[:, key_M == 0].sum(),
+        weights_NM.diagonal(rows.start - keys.start).sum(),
+        weights_NM.diagonal(rows.start - keys.start - 1).sum(),
         torch.zeros(()),
         torch.zeros(()),
     ]
     if id_M is not None:
-        is_same_NM = (id_M[query_N][:, None] == id_M[:n_keys]) & (distance_NM > 0)
+        is_same_NM = (id_M[rows][:, None] == id_M[keys]) & (distance_NM > 0)
         sums[5] = weights_NM[is_same_NM].sum()
     if special_M is not None:
-        sums[6] = weights_NM[:, special_M[:n_keys]].sum()
+        sums[6] = weights_NM[:, special_M[keys]].sum()
     return torch.stack(sums).double()

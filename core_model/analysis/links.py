@@ -17,11 +17,11 @@ from core_model.trace.trace import Trace
 def top_links(trace: Trace, site: str, layer: int, head: int, n: int = 50, cancel: CancelToken | None = None) -> Links:
     """The n largest weights of a head, largest first, with their queries and keys; fewer where fewer are above 0."""
     weight, query, key = torch.zeros(0), torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
-    for rows, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
+    for rows, keys, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
         best, flat = weights_NM.flatten().topk(min(n, weights_NM.numel()))
         weight = torch.cat((weight, best.cpu()))
         query = torch.cat((query, rows.start + flat.cpu() // weights_NM.shape[1]))
-        key = torch.cat((key, flat.cpu() % weights_NM.shape[1]))
+        key = torch.cat((key, keys.start + flat.cpu() % weights_NM.shape[1]))
         kept = weight.argsort(descending=True, stable=True)[:n]
         weight, query, key = weight[kept], query[kept], key[kept]
     above = weight > 0
@@ -37,7 +37,7 @@ def token_totals(trace: Trace, site: str, layer: int, head: int, cancel: CancelT
     scores: HeadScores = trace.head(site, layer, head)
     received_M = torch.zeros(scores.n_keys, dtype=torch.float64)
     given_N = torch.zeros(scores.n_queries)
-    for rows, weights_NM in row_blocks(scores, cancel):
-        received_M[: weights_NM.shape[1]] += weights_NM.sum(0).double().cpu()
+    for rows, keys, weights_NM in row_blocks(scores, cancel):
+        received_M[keys] += weights_NM.sum(0).double().cpu()
         given_N[rows] = weights_NM.sum(1).cpu()
     return TokenTotals(received=read_only(received_M.float().numpy()), given=read_only(given_N.numpy()))

@@ -50,12 +50,12 @@ def _through_layer(
     row_sum_N = torch.ones(flow_RN.shape[1])
     if trace.heads(site, layer).spec.sinks or trace.heads(site, layer).spec.normalizer != "softmax":
         for head in range(n_heads):
-            for rows, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
+            for rows, _, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
                 row_sum_N[rows] += weights_NM.sum(1).cpu() / n_heads
     else:
         row_sum_N += 1.0
     scaled_RN = flow_RN / row_sum_N
     for head in range(n_heads):
-        for rows, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
-            moved_RN[:, : weights_NM.shape[1]] += scaled_RN[:, rows] @ weights_NM.cpu() / n_heads
+        for rows, keys, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
+            moved_RN[:, keys] += scaled_RN[:, rows] @ weights_NM.cpu() / n_heads
     return moved_RN + scaled_RN

@@ -55,14 +55,16 @@ def value_weighted(
     n_rows, n_cols = row_range.stop - row_range.start, col_range.stop - col_range.start
     down, across = -(-n_rows // size[0]), -(-n_cols // size[1])
     picture_YX = torch.zeros(-(-n_rows // down), -(-n_cols // across), device=norm_M.device)
-    for block, weights_NM in row_blocks(scores, cancel, rows=row_range):
-        n_seen = min(weights_NM.shape[1], col_range.stop) - col_range.start
-        if n_seen > 0:
-            seen = slice(col_range.start, col_range.start + n_seen)
-            moved_NM = torch.nn.functional.pad(weights_NM[:, seen] * norm_M[seen], (0, -n_seen % across))
+    for block, keys, weights_NM in row_blocks(scores, cancel, rows=row_range):
+        seen = slice(max(keys.start, col_range.start), min(keys.stop, col_range.stop))
+        if seen.start < seen.stop:
+            moved_NM = weights_NM[:, seen.start - keys.start : seen.stop - keys.start] * norm_M[seen]
+            first, last = seen.start - col_range.start, seen.stop - col_range.start
+            moved_NM = torch.nn.functional.pad(moved_NM, (first % across, -last % across))
             best_NX = moved_NM.unflatten(1, (-1, across)).amax(2)
             pixel_N = (torch.arange(block.start, block.stop, device=norm_M.device) - row_range.start) // down
-            picture_YX[:, : best_NX.shape[1]].scatter_reduce_(0, pixel_N[:, None].expand_as(best_NX), best_NX, "amax")
+            touched_YX = picture_YX[:, first // across : -(-last // across)]
+            touched_YX.scatter_reduce_(0, pixel_N[:, None].expand_as(best_NX), best_NX, "amax")
         if progress is not None:
             progress((block.stop - row_range.start) / n_rows)
     return read_only(picture_YX.cpu().numpy())

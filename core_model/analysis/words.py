@@ -66,8 +66,8 @@ def merge_words(
     wanted = checked_range("words", words, int(query_N[-1]) + 1)
     first, stop = torch.searchsorted(query_N, torch.tensor([wanted.start, wanted.stop])).tolist()
     merged_RW = torch.zeros(wanted.stop - wanted.start, int(key_M[-1]) + 1)
-    for rows, weights_NM in row_blocks(trace.head(site, layer, head), cancel, rows=slice(first, stop)):
+    for rows, keys, weights_NM in row_blocks(trace.head(site, layer, head), cancel, rows=slice(first, stop)):
         by_key_NW = torch.zeros(weights_NM.shape[0], merged_RW.shape[1])
-        by_key_NW.index_add_(1, key_M[: weights_NM.shape[1]], weights_NM.cpu())
+        by_key_NW.index_add_(1, key_M[keys], weights_NM.cpu())
         merged_RW.index_add_(0, query_N[rows] - wanted.start, by_key_NW)
     return read_only((merged_RW / query_N.bincount()[wanted, None]).numpy())

@@ -23,11 +23,16 @@ LAYER_NORM = NormSpec()
 VOCAB_SIZE, D_MODEL, N_HEADS, N_LAYERS, MAX_LENGTH = 19, 24, 3, 2, 400
 
 
-def decoder_only(*, norm: NormSpec = LAYER_NORM, tied: bool = True, seed: int = 0) -> Transformer:
+CAUSAL = MaskSpec(causal=True)
+
+
+def decoder_only(
+    *, norm: NormSpec = LAYER_NORM, tied: bool = True, mask: MaskSpec = CAUSAL, seed: int = 0
+) -> Transformer:
     """A pre-norm decoder of 2 layers and 3 heads with large random weights, biases and gains."""
     residual = ResidualSpec(before=norm)
     layer = LayerSpec(
-        attention=multi_head(D_MODEL, N_HEADS, mask=MaskSpec(causal=True)),
+        attention=multi_head(D_MODEL, N_HEADS, mask=mask),
         attention_residual=residual,
         feed_forward=FeedForwardSpec(d_hidden=40, activation="gelu"),
         feed_forward_residual=residual,

@@ -18,7 +18,7 @@ from core_model.analysis.rollout import rollout
 from core_model.analysis.value_weighted import value_norms, value_site, value_weighted
 from core_model.analysis.words import merge_words
 from core_model.cancel import CancelToken
-from core_model.config import HeadSpec, ModelConfig, NormSpec, multi_head
+from core_model.config import HeadSpec, MaskSpec, ModelConfig, NormSpec, multi_head
 from core_model.errors import Cancelled, TraceError
 from core_model.trace.inputs import Inputs
 from core_model.trace.trace import Trace, run_trace
@@ -36,11 +36,21 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "_CELLS", 16 * N)
 
 
-@pytest.fixture(params=["decoder", "encoder"])
+MASKS = {
+    "causal": MaskSpec(causal=True),
+    "window": MaskSpec(causal=True, window=9),
+    "window both ways": MaskSpec(window=5),
+    "window and globals": MaskSpec(causal=True, window=6, n_global=2),
+    "prefix": MaskSpec(causal=True, n_prefix=20),
+}
+
+
+@pytest.fixture(params=[*MASKS, "encoder"])
 def traced(request: pytest.FixtureRequest) -> tuple[Trace, str]:
-    """A trace and its self-attention site, causal and bidirectional."""
-    model = decoder_only() if request.param == "decoder" else encoder_only()
-    return run_trace(model, Inputs(ids=IDS)), f"{request.param}.self"
+    """A trace and its self-attention site, of every kind of mask and of none."""
+    if request.param == "encoder":
+        return run_trace(encoder_only(), Inputs(ids=IDS)), "encoder.self"
+    return run_trace(decoder_only(mask=MASKS[request.param]), Inputs(ids=IDS)), "decoder.self"
 
 
 def _matrices(trace: Trace, site: str) -> np.ndarray:
@@ -128,16 +138,32 @@ def test_value_weighted_attention_is_each_weight_times_the_norm_of_its_value(sit
     inputs = Inputs(ids=IDS[:13], decoder_ids=IDS[20:33])
     trace = run_trace(model, inputs, keep=[value_site(site, 1)])
     moved = trace.attention(site, 1, 2) * value_norms(model, trace, site, 1, 2)
-    part = moved[slice(*(rows or (0, 13))), slice(*(cols or (0, 13)))]
-    down, across = (-(-n // pixels) for n, pixels in zip(part.shape, size, strict=True))
-    expected = np.array(
-        [
-            [part[y : y + down, x : x + across].max() for x in range(0, part.shape[1], across)]
-            for y in range(0, part.shape[0], down)
-        ]
-    )
+    expected = _largest(moved[slice(*(rows or (0, 13))), slice(*(cols or (0, 13)))], size)
     got = value_weighted(model, trace, site, 1, 2, rows, cols, size)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-7)
+
+
+def _largest(matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """The largest of the cells under each pixel."""
+    down, across = (-(-n // pixels) for n, pixels in zip(matrix.shape, size, strict=True))
+    return np.array(
+        [
+            [matrix[y : y + down, x : x + across].max() for x in range(0, matrix.shape[1], across)]
+            for y in range(0, matrix.shape[0], down)
+        ]
+    )
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize(
+    ("cols", "size"), [(None, (57, 57)), (None, (10, 7)), ((11, 50), (57, 6)), ((40, 57), (3, 40))]
+)
+def test_value_weighted_attention_of_a_window_has_its_pixels_where_the_keys_are(mask, cols, size) -> None:
+    model = decoder_only(mask=mask)
+    trace = run_trace(model, Inputs(ids=IDS), keep=["decoder.1.value"])
+    moved = trace.attention("decoder.self", 1, 2) * value_norms(model, trace, "decoder.self", 1, 2)
+    got = value_weighted(model, trace, "decoder.self", 1, 2, (5, 57), cols, size)
+    np.testing.assert_allclose(got, _largest(moved[5:, slice(*(cols or (0, 57)))], size), rtol=1e-5, atol=1e-7)
 
 
 def test_a_head_of_values_that_is_not_there_is_named() -> None:
