@@ -55,7 +55,9 @@ def gated(spec: FeedForwardSpec, gate: torch.Tensor, linear: torch.Tensor) -> to
     """An `activated` gate, overwritten by its product with a linear map (Shazeer 2020, eq. 5), bounded likewise."""
     if spec.clip is not None:
         linear = linear.clamp(-spec.clip, spec.clip)
-    return gate.mul_(linear + 1 if spec.unit_offset else linear)
+    factor = linear + 1 if spec.unit_offset else linear
+    # What trains reads the gate again on its way back.
+    return gate * factor if torch.is_grad_enabled() else gate.mul_(factor)
 
 
 class FeedForward(nn.Module):

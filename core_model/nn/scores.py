@@ -19,7 +19,6 @@ from core_model.config import AlibiPositions, AttentionSpec, DisentangledPositio
 from core_model.nn import masks
 from core_model.nn.disentangled import Distances, distance_scores
 from core_model.nn.positions import score_bias
-from core_model.nn.product import product
 
 _NEVER_CHOSEN = -1e9
 """The score of a key that may be seen and is given nothing: its weight is exactly 0."""
@@ -72,18 +71,20 @@ class HeadInputs:
 
     def head(self, head: int) -> HeadInputs:
         """The same for one head alone, as the model uses it: every H and K axis has size 1."""
-        if head in self.replaced:
-            return self.replaced[head]
-        key_head = head // (self.q_BHND.shape[1] // self.k_BKMD.shape[1])
-        one, shared = slice(head, head + 1), slice(key_head, key_head + 1)
+        return self.replaced[head] if head in self.replaced else self.of_heads(slice(head, head + 1))
+
+    def of_heads(self, heads: slice) -> HeadInputs:
+        """The same for some heads as they were computed: those of whole key heads, or some of one."""
+        n_sharing = self.q_BHND.shape[1] // self.k_BKMD.shape[1]
+        shared = slice(heads.start // n_sharing, -(-heads.stop // n_sharing))
         return replace(
             self,
-            q_BHND=self.q_BHND[:, one],
+            q_BHND=self.q_BHND[:, heads],
             k_BKMD=self.k_BKMD[:, shared],
-            bias_weights=None if self.bias_weights is None else self.bias_weights[..., one],
-            distances=None if self.distances is None else self.distances.of_heads(one),
-            sinks_H=None if self.sinks_H is None else self.sinks_H[one],
-            logsumexp_BHN=None if self.logsumexp_BHN is None else self.logsumexp_BHN[:, one],
+            bias_weights=None if self.bias_weights is None else self.bias_weights[..., heads],
+            distances=None if self.distances is None else self.distances.of_heads(heads),
+            sinks_H=None if self.sinks_H is None else self.sinks_H[heads],
+            logsumexp_BHN=None if self.logsumexp_BHN is None else self.logsumexp_BHN[:, heads],
             replaced={},
         )
 
@@ -124,7 +125,7 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
     spec = heads.spec
     q_BKGND = grouped(heads.q_BHND[:, :, rows].float() * spec.scale, heads.k_BKMD.shape[1])
     k_BKMD = take_keys(heads.k_BKMD, key_M).float()
-    s_BHNM = _products(q_BKGND, k_BKMD)
+    s_BHNM = torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
     if spec.soft_cap is not None:
         s_BHNM = torch.tanh(s_BHNM / spec.soft_cap) * spec.soft_cap
     if heads.is_biased:
@@ -142,13 +143,6 @@ def _sees_all(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> bool:
     return masks.coverage(heads.spec.mask, range(first, last + 1), keys) == "all"
 
 
-def _products(q_BKGND: torch.Tensor, k_BKMD: torch.Tensor) -> torch.Tensor:
-    """q . k of every query and key [B, H, N, M]."""
-    if q_BKGND.shape[:3].numel() == 1:
-        return product(q_BKGND[0, 0], k_BKMD[0, 0].contiguous())[None]
-    return torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
-
-
 def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:
     """Attention weights of whole rows of scores: softmax or ReLU over the keys. A row that sees no key is all zero.
 
@@ -159,7 +153,7 @@ def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:
         return functional.relu(s_BHNM) / n_visible_BHN1
     if heads.sinks_H is not None:
         sink_BHN1 = heads.sinks_H.float()[None, :, None, None].expand(*s_BHNM.shape[:-1], 1)
-        return torch.cat((s_BHNM, sink_BHN1), dim=-1).softmax(-1)[..., :-1]
+        return torch.cat((s_BHNM, sink_BHN1), dim=-1).softmax(-1)[..., :-1].masked_fill(s_BHNM.isneginf(), 0.0)
     return s_BHNM.softmax(-1).masked_fill(s_BHNM.isneginf(), 0.0)
 
 

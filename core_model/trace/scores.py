@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import torch
+from torch.nn import functional
 
 from core_model.cancel import CancelToken
 from core_model.config import MaskSpec
@@ -22,6 +23,8 @@ from core_model.nn.scores import HeadInputs, normalize, scores, visible_block
 
 _NORMALISER_SCORES = 1 << 21
 """Scores held at once while row normalisers are computed: 8 MiB."""
+_ROWS_STEP, _KEYS_STEP = 16, 128
+"""Of what a block has multiples of, so that there are few shapes of them: see `core_model.nn.product.few_sizes`."""
 
 
 class HeadScores:
@@ -95,9 +98,9 @@ class HeadScores:
         """
         return self._moved(self.scores(rows, cols), self.row_normalizer[rows])
 
-    def to_weights(self, e_NM: torch.Tensor) -> torch.Tensor:
-        """Weights in the place of exponents; monotone, so it may follow a maximum."""
-        return e_NM.exp_() if self._is_softmax else e_NM.relu_()
+    def to_weights(self, exponents: torch.Tensor) -> torch.Tensor:
+        """Weights in the place of exponents of any shape; monotone, so it may follow a maximum."""
+        return exponents.exp_() if self._is_softmax else exponents.relu_()
 
     @property
     def row_normalizer(self) -> torch.Tensor:
@@ -156,7 +159,7 @@ class HeadScores:
         return slice(spans[0][0], spans[-1][1]) if spans else slice(0, 0)
 
     def hide(self, e_MHN: torch.Tensor, rows: slice, cols: slice) -> None:
-        """Make exponents of masked cells -inf. Heads that share a mask share its blocks: one is drawn after another."""
+        """Make -inf of exponents of masked cells, in their place. Heads that share a mask share its blocks."""
         if self.coverage(rows, cols) == "all":
             return
         if self._head.key_mask_BM is not None:
@@ -179,60 +182,54 @@ class HeadScores:
     def _moved(self, s_NM: torch.Tensor, normalizer_N: torch.Tensor) -> torch.Tensor:
         """Exponents in the place of scores."""
         normalizer_N1 = normalizer_N[:, None]
-        return s_NM.sub_(normalizer_N1) if self._is_softmax else s_NM.div_(normalizer_N1)
+        if not self._is_softmax:
+            return s_NM.div_(normalizer_N1)
+        hidden_NM = s_NM.isneginf() if normalizer_N.isnan().any() else None
+        e_NM = s_NM.sub_(normalizer_N1)
+        return e_NM if hidden_NM is None else e_NM.masked_fill_(hidden_NM, float("-inf"))
 
 
 class HeadGroup:
-    """A part of the matrices of a head, or of heads of one attention that no edit changed: their blocks come out of
-    one product."""
+    """Heads of one attention that no edit changed, or one that was, over some keys: their blocks come out of one
+    product."""
 
-    def __init__(self, heads: Sequence[HeadScores], rows: slice, cols: slice, n_sharing: int = 1) -> None:
-        """Of each n_sharing heads, one behind the other, the keys are the same."""
-        self.heads = tuple(heads)
+    def __init__(self, inputs: HeadInputs, heads: Sequence[HeadScores], cols: slice) -> None:
+        """`inputs` of these H heads and the K key heads they share."""
+        self._inputs, self.heads, self._cols = inputs, tuple(heads), cols
         self.first = self.heads[0]
         """What they share is asked of it: their mask, their normaliser."""
-        self._rows, self._cols, self._n_sharing = rows, cols, n_sharing
 
     def exponents(self, rows: slice, cols: slice) -> torch.Tensor:
-        """Exponents of all heads, as of `HeadScores`, for a block of the part: [M, H, N], keys before queries."""
+        """Exponents of all heads, as of `HeadScores`, for a block of rows and keys: [M, H, N], keys before queries."""
         if not self.first.is_product:
-            e_HNM = torch.stack([head.exponents(rows, cols) for head in self.heads])
-            return e_HNM.permute(2, 0, 1)
-        n_rows = rows.stop - rows.start
-        block_N, block_M = _within(rows, self._rows), _within(cols, self._cols)
-        q_KED = self._queries[:, block_N].unflatten(0, (-1, self._n_sharing)).flatten(1, 2)
-        shift_KE = self._shift[:, block_N].unflatten(0, (-1, self._n_sharing)).flatten(1, 2)
-        e_MHN = grouped_product(self._shared_keys[block_M], q_KED, shift_KE).unflatten(2, (-1, n_rows)).flatten(1, 2)
+            return torch.stack([head.exponents(rows, cols) for head in self.heads]).permute(2, 0, 1)
+        n_rows, n_cols, n_key_heads = rows.stop - rows.start, cols.stop - cols.start, self._keys.shape[1]
+        q_HND = self._inputs.q_BHND[0, :, rows].float() * self._inputs.spec.scale
+        q_HED = functional.pad(q_HND, (0, 0, 0, -n_rows % _ROWS_STEP))
+        shift_HE = functional.pad(self._shift[:, rows], (0, -n_rows % _ROWS_STEP))
+        first = cols.start - self._cols.start
+        e_MKE = grouped_product(
+            self._keys[first : first + n_cols + -n_cols % _KEYS_STEP],
+            q_HED.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
+            shift_HE.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
+        )
+        e_MHN = e_MKE[:n_cols].unflatten(2, (-1, q_HED.shape[1])).flatten(1, 2)[..., :n_rows]
         if self.first.coverage(rows, cols) != "all":
             for part_MHN, start in zip(e_MHN.split(n_rows), range(cols.start, cols.stop, n_rows), strict=True):
                 self.first.hide(part_MHN, rows, slice(start, start + len(part_MHN)))
         return e_MHN
 
     @cached_property
-    def _queries(self) -> torch.Tensor:
-        """Scaled queries [H, N, D] of the part."""
-        inputs = [head.inputs for head in self.heads]
-        q_HND = torch.empty(len(inputs), *inputs[0].q_BHND[0, 0, self._rows].shape, device=inputs[0].q_BHND.device)
-        for own, q_ND in zip(inputs, q_HND, strict=True):
-            torch.mul(own.q_BHND[0, 0, self._rows].float(), own.spec.scale, out=q_ND)
-        return q_HND
-
-    @cached_property
     def _shift(self) -> torch.Tensor:
-        """What is added to their scores [H, N]: -logsumexp, and nothing where a row sees no key."""
-        normalizer_HN = torch.stack([head.row_normalizer[self._rows] for head in self.heads])
+        """What is added to the scores of each row [H, N]: -logsumexp, and nothing where it sees no key."""
+        normalizer_HN = torch.stack([head.row_normalizer for head in self.heads])
         return -normalizer_HN.masked_fill(normalizer_HN.isposinf(), 0.0)
 
     @cached_property
-    def _shared_keys(self) -> torch.Tensor:
-        """Keys [M, K, D] of the part, once for all heads that share them."""
-        heads = self.heads[:: self._n_sharing]
-        return torch.stack([head.inputs.k_BKMD[0, 0, self._cols].float() for head in heads], dim=1)
-
-
-def _within(part: slice, whole: slice) -> slice:
-    """A slice of an axis as one of what is there of it."""
-    return slice(part.start - whole.start, part.stop - whole.start)
+    def _keys(self) -> torch.Tensor:
+        """The keys [M, K, D], with as many zeros behind them as a block may reach over."""
+        k_KMD = self._inputs.k_BKMD[0, :, self._cols].float()
+        return functional.pad(k_KMD.transpose(0, 1), (0, 0, 0, 0, 0, _KEYS_STEP)).contiguous()
 
 
 @lru_cache(maxsize=16)

@@ -20,9 +20,9 @@ from core_model.trace.scores import HeadGroup, HeadScores
 _BLOCK_ROWS, _BLOCK_SCORES = 512, 1 << 21
 """Rows of a block of one head, and scores of a block of any number of them: 8 MiB of float32."""
 _GROUP = 12
-"""Heads that are computed together at most, but for heads that share their keys."""
+"""Heads that are computed together at most."""
 _GROUP_BYTES = 1 << 26
-"""What the queries and keys of a group may take. One head may take more: it is computed alone."""
+"""What the keys of a group may take. Those of one head may take more: they come alone."""
 _SAMPLE_SCORES = {True: 1 << 24, False: 1 << 22}
 """Scores of the whole rows that a sample takes cells from, with their normalisers known or to be computed: with these,
 and the peaks of the rows, it is there within 100 ms on two cores."""
@@ -66,7 +66,7 @@ def pool(
     head.prepare(cancel)
     if down == across == 1:
         return Pooled(weights=head.weights(rows, cols), masked=head.masked(rows, cols), cells=(1, 1))
-    picture = _pooled(HeadGroup((head,), rows, cols), rows, cols, (down, across), reduce, cancel, progress)
+    picture = _pooled(HeadGroup(head.inputs, (head,), cols), rows, cols, (down, across), reduce, cancel, progress)
     return Pooled(weights=picture.weights[0], masked=picture.masked, cells=picture.cells)
 
 
@@ -74,19 +74,29 @@ def thumbnails(heads: HeadInputs, size: int, *, cancel: CancelToken | None = Non
     """Max-pooled pictures [H, Y, X] of the whole of every head, at most `size` pixels a side; NaN where masked."""
     rows, cols = slice(0, heads.n_queries), slice(0, heads.n_keys)
     cells = -(-heads.n_queries // size), -(-heads.n_keys // size)
-    n_heads = heads.q_BHND.shape[1]
-    # A head that an edit changed has a mask of its own.
-    n_sharing = 1 if heads.replaced else n_heads // heads.k_BKMD.shape[1]
-    n_most = 1 if heads.replaced else min(_GROUP, _GROUP_BYTES // (4 * heads.n_keys * heads.spec.head_size))
-    step = n_sharing * max(1, n_most // n_sharing)
     pictures: list[torch.Tensor] = []
-    for start in range(0, n_heads, step):
-        group = [HeadScores(heads, head) for head in range(start, min(start + step, n_heads))]
+    for inputs in _groups(heads):
+        group = [HeadScores(inputs, head) for head in range(inputs.q_BHND.shape[1])]
         for head in group:
             head.prepare(cancel)
-        picture = _pooled(HeadGroup(group, rows, cols, n_sharing), rows, cols, cells, "max", cancel)
+        picture = _pooled(HeadGroup(inputs, group, cols), rows, cols, cells, "max", cancel)
         pictures.append(picture.weights.masked_fill(picture.masked, float("nan")))
     return torch.cat(pictures)
+
+
+def _groups(heads: HeadInputs) -> Iterator[HeadInputs]:
+    """The heads to compute together: some key heads with all that share them, or some of those that share one."""
+    n_heads, n_key_heads = heads.q_BHND.shape[1], heads.k_BKMD.shape[1]
+    if heads.replaced:
+        # A head that an edit changed has a mask of its own.
+        yield from (heads.head(head) for head in range(n_heads))
+        return
+    n_sharing = n_heads // n_key_heads
+    n_most = min(_GROUP, n_sharing * max(1, _GROUP_BYTES // (4 * heads.n_keys * heads.spec.head_size)))
+    unit, step = (n_heads, n_most // n_sharing * n_sharing) if n_sharing <= n_most else (n_sharing, n_most)
+    for first in range(0, n_heads, unit):
+        for start in range(first, first + unit, step):
+            yield heads.of_heads(slice(start, min(start + step, first + unit)))
 
 
 def _pooled(

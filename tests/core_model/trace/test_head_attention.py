@@ -20,6 +20,8 @@ from core_model.trace import views
 from core_model.trace.trace import Trace
 from tests.core_model.attention_cases import SITE, AttentionCase, attention_cases
 
+CAUSAL = MaskSpec(causal=True)
+
 
 def pooled(matrix: np.ndarray, size: tuple[int, int], reduce: Reduce) -> np.ndarray:
     """Each pixel the maximum, the mean or the first of ceil(n / size) rows and columns; fewer at the far edges."""
@@ -205,6 +207,19 @@ def test_thumbnails_of_many_heads_and_blocks_are_the_matrices_pooled(options, si
     for head in range(14):
         expected = pooled(trace.attention(SITE, 0, head), (size, size), "max")
         np.testing.assert_allclose(np.nan_to_num(thumbnails[head]), expected, atol=1e-6, rtol=2e-5)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("n_heads", "n_key_heads"), [(12, 12), (12, 1), (30, 2), (15, 5), (1, 1)])
+@pytest.mark.parametrize("n_tokens", [129, 379, 601])
+def test_a_block_of_one_row_is_right_in_every_head(n_heads, n_key_heads, n_tokens):
+    """The last row alone, in groups of heads that share keys and of some that do not."""
+    trace = long_trace(replace(multi_head(8 * n_heads, n_heads, mask=CAUSAL), n_key_heads=n_key_heads), n_tokens)
+    for size in (64, n_tokens):
+        thumbnails = trace.thumbnails(SITE, size)[0]
+        for head in range(n_heads):
+            expected = pooled(trace.attention(SITE, 0, head), (size, size), "max")
+            np.testing.assert_allclose(np.nan_to_num(thumbnails[head]), expected, atol=1e-6, rtol=2e-5)
 
 
 def test_values_are_read_only_and_contiguous():

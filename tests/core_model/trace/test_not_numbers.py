@@ -12,6 +12,7 @@ from core_model.nn.scores import HeadInputs
 from core_model.nn.transformer import Transformer
 from core_model.trace import Inputs, run_trace
 from core_model.trace.scores import HeadScores
+from core_model.trace.trace import Trace
 from core_model.trace.views import pool
 from tests.core_model.analysis.models import decoder_only
 
@@ -47,6 +48,24 @@ def test_tiles_samples_and_overviews_say_the_same(how: str) -> None:
         picture = pool(HeadScores(heads, 0), slice(7, N), slice(0, N), (11, 10), reduce).weights.numpy()
         assert np.isnan(picture[0, 0]), reduce
         assert np.isfinite(picture[2:]).all(), reduce
+
+
+@pytest.mark.parametrize("options", [{}, {"soft_cap": 4.0}, {"sinks": True}], ids=["plain", "capped", "sinks"])
+def test_a_head_that_is_no_number_is_masked_where_it_was_and_leaves_its_neighbour_alone(options) -> None:
+    spec = multi_head(16, 2, mask=MaskSpec(causal=True), **options)
+    q, k = torch.randn(2, 1, 2, N, 8, generator=torch.Generator().manual_seed(0))
+    q[0, 0, 7] = float("nan")
+    heads = HeadInputs(spec=spec, q_BHND=q, k_BKMD=k, sinks_H=torch.zeros(2) if spec.sinks else None)
+    trace = Trace({("decoder.self", 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
+    above = np.triu_indices(N, 1)
+    spoilt, sound = trace.thumbnails("decoder.self", N)[0]
+    assert np.isnan(spoilt[7, :8]).all()
+    assert np.isnan(sound[above]).all()
+    assert np.isfinite(sound[np.tril_indices(N)]).all()
+    whole, part = trace.view("decoder.self", 0, 0), trace.view("decoder.self", 0, 0, size=(20, 20))
+    assert (whole.values[above] == 0).all()
+    assert whole.masked[above].all()
+    assert np.array_equal(part.masked, np.triu(np.ones((20, 20), bool), 1))
 
 
 def _with(value: float) -> Transformer:
