@@ -19,8 +19,8 @@ from core_model.config import (
     TablePositions,
 )
 from core_model.nn.attend import attend
-from core_model.nn.cache import KeyValueCache
 from core_model.nn.disentangled import Distances
+from core_model.nn.forward_pass import ALONE, Pass
 from core_model.nn.linear import Linear, mapped
 from core_model.nn.norms import make_norm
 from core_model.nn.positions import alibi_slopes, rotate
@@ -64,14 +64,12 @@ class Attention(nn.Module):
         *,
         key_mask_BM: torch.Tensor | None = None,
         bias_table: torch.Tensor | None = None,
-        distance_RC: torch.Tensor | None = None,
-        cache: KeyValueCache | None = None,
+        shared: Pass = ALONE,
         site: str = "",
         layer: int = 0,
-        tap: Tap | None = None,
     ) -> torch.Tensor:
         """[B, N, C] -> [B, N, C]. Keys and values come from context_BMC, or from x_BNC in self-attention."""
-        is_cross = context_BMC is not None
+        is_cross, cache, tap = context_BMC is not None, shared.cache, shared.tap
         q_BHND = self._heads(mapped(self.query, x_BNC, tap), self.spec.n_heads, self.query_norm)
         start = 0
         if is_cross and cache is not None and cache.has(site, layer):
@@ -95,7 +93,7 @@ class Attention(nn.Module):
             query_start=start,
             key_mask_BM=key_mask_BM,
             bias_weights=self._bias_weights(bias_table, x_BNC.device),
-            distances=self._distances(distance_RC),
+            distances=self._distances(shared.distance_RC),
             sinks_H=self.sinks,
         )
         out_BHND = self._attend(heads, v_BKMD, site, layer, tap)

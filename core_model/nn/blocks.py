@@ -5,31 +5,16 @@ Shape letters: B batch, N positions, M encoder positions, C model width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import nn
 from torch.nn import functional
 
 from core_model.config import LayerSpec, ResidualSpec
 from core_model.nn.attention import Attention
-from core_model.nn.cache import KeyValueCache
 from core_model.nn.feedforward import make_feed_forward
+from core_model.nn.forward_pass import Pass
 from core_model.nn.norms import make_norm
 from core_model.nn.tap import Tap
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Pass:
-    """What the layers of one forward pass share: padding, the encoder's output, vectors of distances, the cache, who
-    listens."""
-
-    key_mask_BN: torch.Tensor | None = None
-    memory_BMC: torch.Tensor | None = None
-    memory_mask_BM: torch.Tensor | None = None
-    distance_RC: torch.Tensor | None = None
-    cache: KeyValueCache | None = None
-    tap: Tap | None = None
 
 
 class Residual(nn.Module):
@@ -88,11 +73,9 @@ class Layer(nn.Module):
             entered_BNC,
             key_mask_BM=shared.key_mask_BN,
             bias_table=bias_table,
-            distance_RC=shared.distance_RC,
-            cache=shared.cache,
+            shared=shared,
             site=f"{stack}.self",
             layer=layer,
-            tap=tap,
         )
         added_BNC = _told(tap, f"{prefix}attention_output", self.attention_residual.branch(attended_BNC))
         if self.spec.parallel:
@@ -114,10 +97,9 @@ class Layer(nn.Module):
             self.cross_residual.enter(x_BNC),
             shared.memory_BMC,
             key_mask_BM=shared.memory_mask_BM,
-            cache=shared.cache,
+            shared=shared,
             site=f"{stack}.cross",
             layer=layer,
-            tap=shared.tap,
         )
         added_BNC = _told(shared.tap, f"{stack}.{layer}.cross_output", self.cross_residual.branch(attended_BNC))
         return self.cross_residual.leave(x_BNC, added_BNC)

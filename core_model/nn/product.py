@@ -43,7 +43,9 @@ def product(x: torch.Tensor, weight_EC: torch.Tensor, bias_E: torch.Tensor | Non
     is_large = n_rows >= _LEAST_ROWS and n_rows * weight_EC.numel() >= n_least
     if not is_large or not _is_taken(x, weight_EC, bias_E) or not onednn_is_faster():
         return functional.linear(x, weight_EC, bias_E)
-    x_NC = functional.pad(x.flatten(0, -2), (0, 0, 0, few_sizes(n_rows) - n_rows))
+    x_NC, n_more = x.flatten(0, -2), few_sizes(n_rows) - n_rows
+    if n_more:
+        x_NC = functional.pad(x_NC, (0, 0, 0, n_more))
     y_NE = _TrainedProduct.apply(x_NC, weight_EC, bias_E) if is_trained else _onednn(x_NC, weight_EC, bias_E)
     return y_NE[:n_rows].unflatten(0, x.shape[:-1])
 

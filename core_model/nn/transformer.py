@@ -25,11 +25,12 @@ from core_model.config import (
 )
 from core_model.errors import TraceError
 from core_model.nn.attention import Attention
-from core_model.nn.blocks import Layer, Pass
+from core_model.nn.blocks import Layer
 from core_model.nn.cache import KeyValueCache
 from core_model.nn.convolution import NeighbourConvolution
 from core_model.nn.embeddings import Patches, Tokens, make_embedding
 from core_model.nn.feedforward import ACTIVATIONS
+from core_model.nn.forward_pass import Pass
 from core_model.nn.linear import Linear
 from core_model.nn.norms import make_norm
 from core_model.nn.positions import sinusoidal_table

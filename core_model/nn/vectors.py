@@ -14,6 +14,7 @@ from torch.nn import functional
 from core_model.config import AttentionPooling, ModelConfig, VectorSpec
 from core_model.nn.attention import Attention
 from core_model.nn.feedforward import make_feed_forward
+from core_model.nn.forward_pass import Pass
 from core_model.nn.linear import Linear
 from core_model.nn.norms import make_norm
 from core_model.nn.tap import Tap
@@ -32,7 +33,7 @@ class AttentionPool(nn.Module):
     def forward(self, x_BNC: torch.Tensor, *, site: str, tap: Tap | None) -> torch.Tensor:
         """[B, N, C] -> [B, C]."""
         probe_B1C = self.probe.expand(len(x_BNC), -1, -1)
-        y_B1C = self.attention(probe_B1C, x_BNC, site=site, tap=tap)
+        y_B1C = self.attention(probe_B1C, x_BNC, shared=Pass(tap=tap), site=site)
         return (y_B1C + self.feed_forward(self.norm(y_B1C)))[:, 0]
 
 

@@ -27,6 +27,7 @@ from core_model.config import (
 )
 from core_model.nn.attention import Attention
 from core_model.nn.cache import KeyValueCache
+from core_model.nn.forward_pass import Pass
 from core_model.nn.scores import HeadInputs
 from core_model.trace.tap import CollectingTap
 from core_model.trace.trace import Trace
@@ -100,12 +101,10 @@ class AttentionCase:
         with torch.inference_mode():
             if start:
                 earlier = None if mask is None else mask[:, :start]
-                self.attention(
-                    self.x[:, :start], key_mask_BM=earlier, distance_RC=self.distances, cache=cache, site=SITE
-                )
-            out_BNC = self.attention(
-                self.x[:, start:], key_mask_BM=mask, distance_RC=self.distances, cache=cache, site=SITE, tap=tap
-            )
+                unwatched = Pass(distance_RC=self.distances, cache=cache)
+                self.attention(self.x[:, :start], key_mask_BM=earlier, shared=unwatched, site=SITE)
+            watched = Pass(distance_RC=self.distances, cache=cache, tap=tap)
+            out_BNC = self.attention(self.x[:, start:], key_mask_BM=mask, shared=watched, site=SITE)
         return out_BNC, tap.heads[SITE, 0]
 
     @cached_property

@@ -13,6 +13,7 @@ from torch import nn
 from core_model.config import AlibiPositions, AttentionSpec, MaskSpec, multi_head
 from core_model.nn.attend import attend
 from core_model.nn.attention import Attention
+from core_model.nn.forward_pass import Pass
 from core_model.nn.scores import HeadInputs, normalize, scores
 from core_model.trace.tap import CollectingTap
 from tests.core_model.attention_cases import AttentionCase, attention_cases, fill
@@ -60,7 +61,7 @@ def test_a_watched_pass_gives_what_an_unwatched_one_gives(case: AttentionCase):
     """A tap may have the kernel called in another way; it must not change what comes out."""
     watched_BNC = replace(case, first_query=0).ran[0]
     with torch.inference_mode():
-        plain_BNC = case.attention(case.x, key_mask_BM=case.key_mask, distance_RC=case.distances)
+        plain_BNC = case.attention(case.x, key_mask_BM=case.key_mask, shared=Pass(distance_RC=case.distances))
     torch.testing.assert_close(watched_BNC, plain_BNC, atol=2e-5, rtol=2e-5)
 
 
@@ -187,7 +188,9 @@ def test_dropout_of_weights_is_applied_in_training_only():
     with torch.no_grad():
         assert torch.equal(attention.eval()(x_BNC), attention.eval()(x_BNC))
         for tap in (None, CollectingTap()):
-            once_BNC, again_BNC = (attention.train()(x_BNC, site="decoder.self", tap=tap) for _ in range(2))
+            once_BNC, again_BNC = (
+                attention.train()(x_BNC, shared=Pass(tap=tap), site="decoder.self") for _ in range(2)
+            )
             assert not torch.equal(once_BNC, again_BNC)
 
 

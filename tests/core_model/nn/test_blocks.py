@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from core_model.config import FeedForwardSpec, LayerSpec, MaskSpec, NormSpec, ResidualSpec, multi_head
-from core_model.nn.blocks import Layer, Pass
+from core_model.nn.blocks import Layer
+from core_model.nn.forward_pass import Pass
 from tests.core_model.attention_cases import fill
 
 NORM = NormSpec()
