@@ -39,17 +39,32 @@ def coverage(mask: MaskSpec, rows: range, cols: range) -> Literal["all", "some",
 
     "some" may be said of a block where it is all or none; never the other way round.
     """
-    farthest_ahead = cols[-1] - rows[0]
-    farthest_behind = rows[-1] - cols[0]
-    nearest_ahead, nearest_behind = cols[0] - rows[-1], rows[0] - cols[-1]
-    reach_behind = None if mask.window is None else mask.window - 1 if mask.causal else mask.window
-    reach_ahead = 0 if mask.causal else reach_behind
-    if _within(farthest_ahead, reach_ahead) and _within(farthest_behind, reach_behind):
+    if seen_by_all(mask, rows, cols) == cols:
         return "all"
+    behind, ahead = _reach(mask)
+    nearest_behind, nearest_ahead = rows[0] - cols[-1], cols[0] - rows[-1]
     touches_always_seen = cols[0] < max(mask.n_prefix, mask.n_global) or rows[0] < mask.n_global
-    if not touches_always_seen and not (_within(nearest_ahead, reach_ahead) and _within(nearest_behind, reach_behind)):
-        return "none"
-    return "some"
+    if touches_always_seen or (_within(nearest_ahead, ahead) and _within(nearest_behind, behind)):
+        return "some"
+    return "none"
+
+
+def seen_by_all(mask: MaskSpec, rows: range, cols: range) -> range:
+    """Those of the keys at positions `cols`, in one piece, that each of the queries at positions `rows` sees.
+
+    Of the keys beside them, some queries may see some: a prefix and global tokens are not told here.
+    """
+    behind, ahead = _reach(mask)
+    start = cols.start if behind is None else min(max(cols.start, rows[-1] - behind), cols.stop)
+    stop = cols.stop if ahead is None else min(rows[0] + ahead + 1, cols.stop)
+    return range(start, max(start, stop))
+
+
+def _reach(mask: MaskSpec) -> tuple[int | None, int | None]:
+    """How far a query sees behind and ahead of itself; None is without end."""
+    if mask.causal:
+        return None if mask.window is None else mask.window - 1, 0
+    return mask.window, mask.window
 
 
 def _within(distance: int, reach: int | None) -> bool:

@@ -116,14 +116,14 @@ class HeadScores:
         """The row normalisers, computed once: any block is quick from then on. Raises Cancelled between blocks."""
         known_N = self._known_normalizer()
         if known_N is None:
-            known_N = self._computed_normalizer(slice(0, self.n_queries), cancel)
-        self._row_normalizer = known_N
+            known_N = self._row_normalizer = self._computed_normalizer(slice(0, self.n_queries), cancel)
         return known_N
 
     def _known_normalizer(self) -> torch.Tensor | None:
         """The row normalisers [N] if they need no work: computed before, or by the kernel of the forward pass."""
-        known_BHN = self._head.logsumexp_BHN
-        return self._row_normalizer if known_BHN is None else _settled(known_BHN[0, 0].float())
+        if self._row_normalizer is None and self._head.logsumexp_BHN is not None:
+            self._row_normalizer = _settled(self._head.logsumexp_BHN[0, 0].float())
+        return self._row_normalizer
 
     def _computed_normalizer(self, rows: slice, cancel: CancelToken | None) -> torch.Tensor:
         """Those of the rows of a slice, in one streaming pass over blocks of them."""
@@ -160,20 +160,20 @@ class HeadScores:
 
     def hide(self, e_MHN: torch.Tensor, rows: slice, cols: slice) -> None:
         """Make -inf of exponents of masked cells, in their place. Heads that share a mask share its blocks."""
-        if self.coverage(rows, cols) == "all":
-            return
         if self._head.key_mask_BM is not None:
             e_MHN.masked_fill_(self.masked(rows, cols).t()[:, None], float("-inf"))
             return
-        mask, first_query = self._head.spec.mask, rows.start + self._head.query_start
-        # Where only distances count, all blocks that lie so to each other are hidden alike.
-        origin = 0 if mask.n_prefix or mask.n_global else min(first_query, cols.start)
-        queries, keys = (
-            (start - origin, start - origin + n)
-            for start, n in ((first_query, e_MHN.shape[2]), (cols.start, e_MHN.shape[0]))
-        )
-        kept_M1N, infinite_M1N = _hiding_bits(mask, queries, keys, e_MHN.device)
-        e_MHN.view(torch.int32).bitwise_and_(kept_M1N).bitwise_or_(infinite_M1N)
+        mask, start = self._head.spec.mask, self._head.query_start
+        queries = range(rows.start + start, rows.stop + start)
+        seen = masks.seen_by_all(mask, queries, range(cols.start, cols.stop))
+        for first, stop in ((cols.start, seen.start), (seen.stop, cols.stop)):
+            for key in range(first, stop, len(queries)):
+                keys = range(key, min(key + len(queries), stop))
+                # Where only distances count, all blocks that lie so to each other are hidden alike.
+                origin = 0 if mask.n_prefix or mask.n_global else min(queries.start, keys.start)
+                kept_M1N, infinite_M1N = _hiding_bits(mask, _less(queries, origin), _less(keys, origin), e_MHN.device)
+                bits_MHN = e_MHN[key - cols.start : keys.stop - cols.start].view(torch.int32)
+                bits_MHN.bitwise_and_(kept_M1N).bitwise_or_(infinite_M1N)
 
     def _keys(self, cols: slice) -> torch.Tensor:
         """The indices [M] of the keys of a slice, which may step."""
@@ -203,20 +203,20 @@ class HeadGroup:
         """Exponents of all heads, as of `HeadScores`, for a block of rows and keys: [M, H, N], keys before queries."""
         if not self.first.is_product:
             return torch.stack([head.exponents(rows, cols) for head in self.heads]).permute(2, 0, 1)
-        n_rows, n_cols, n_key_heads = rows.stop - rows.start, cols.stop - cols.start, self._keys.shape[1]
-        q_HND = self._inputs.q_BHND[0, :, rows].float() * self._inputs.spec.scale
-        q_HED = functional.pad(q_HND, (0, 0, 0, -n_rows % _ROWS_STEP))
-        shift_HE = functional.pad(self._shift[:, rows], (0, -n_rows % _ROWS_STEP))
+        n_cols, n_key_heads = cols.stop - cols.start, self._keys.shape[1]
+        q_HND, shift_HN = self._inputs.q_BHND[0, :, rows].float(), self._shift[:, rows]
+        n_rows = shift_HN.shape[1]
+        missing = -n_rows % _ROWS_STEP
+        if missing:
+            q_HND, shift_HN = functional.pad(q_HND, (0, 0, 0, missing)), functional.pad(shift_HN, (0, missing))
         first = cols.start - self._cols.start
         e_MKE = grouped_product(
             self._keys[first : first + n_cols + -n_cols % _KEYS_STEP],
-            q_HED.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
-            shift_HE.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
+            q_HND.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
+            shift_HN.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
         )
-        e_MHN = e_MKE[:n_cols].unflatten(2, (-1, q_HED.shape[1])).flatten(1, 2)[..., :n_rows]
-        if self.first.coverage(rows, cols) != "all":
-            for part_MHN, start in zip(e_MHN.split(n_rows), range(cols.start, cols.stop, n_rows), strict=True):
-                self.first.hide(part_MHN, rows, slice(start, start + len(part_MHN)))
+        e_MHN = e_MKE[:n_cols].unflatten(2, (-1, n_rows + missing)).flatten(1, 2)[..., :n_rows]
+        self.first.hide(e_MHN, rows, cols)
         return e_MHN
 
     @cached_property
@@ -227,21 +227,27 @@ class HeadGroup:
 
     @cached_property
     def _keys(self) -> torch.Tensor:
-        """The keys [M, K, D], with as many zeros behind them as a block may reach over."""
-        k_KMD = self._inputs.k_BKMD[0, :, self._cols].float()
-        return functional.pad(k_KMD.transpose(0, 1), (0, 0, 0, 0, 0, _KEYS_STEP)).contiguous()
+        """The keys [M, K, D] times the scale, with as many zeros behind them as a block may reach over."""
+        k_MKD = self._inputs.k_BKMD[0, :, self._cols].transpose(0, 1)
+        keys_MKD = torch.empty(len(k_MKD) + _KEYS_STEP, *k_MKD.shape[1:], device=k_MKD.device)
+        keys_MKD[: len(k_MKD)], keys_MKD[len(k_MKD) :] = k_MKD, 0.0
+        return keys_MKD.mul_(self._inputs.spec.scale)
 
 
 @lru_cache(maxsize=16)
 def _hiding_bits(
-    mask: MaskSpec, queries: tuple[int, int], keys: tuple[int, int], device: torch.device
+    mask: MaskSpec, queries: range, keys: range, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The bits [M, 1, N] of a float32 to keep, and then to set, so that it is -inf where a query position of a range
     may not see a key of another: masked_fill_ in a quarter of its time on a CPU, and right for a NaN too."""
-    query_N, key_M = (torch.arange(*span, device=device) for span in (queries, keys))
+    query_N, key_M = (torch.arange(span.start, span.stop, device=device) for span in (queries, keys))
     kept_M1N = -masks.visible(mask, query_N, key_M).t()[:, None].int().contiguous()
     infinity = torch.tensor(float("-inf"), device=device).view(torch.int32)
     return kept_M1N, ~kept_M1N & infinity
+
+
+def _less(positions: range, origin: int) -> range:
+    return range(positions.start - origin, positions.stop - origin)
 
 
 def _settled(logsumexp_N: torch.Tensor) -> torch.Tensor:

@@ -17,8 +17,8 @@ from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
 from core_model.trace.scores import HeadGroup, HeadScores
 
-_BLOCK_ROWS, _BLOCK_SCORES = 512, 1 << 21
-"""Rows of a block of one head, and scores of a block of any number of them: 8 MiB of float32."""
+_BLOCK_ROWS, _BLOCK_SCORES = 512, 3 << 20
+"""Rows of a block of one head, and scores of a block of any number of them: 12 MiB of float32."""
 _GROUP = 12
 """Heads that are computed together at most."""
 _GROUP_BYTES = 1 << 26
@@ -172,7 +172,7 @@ class _Canvas:
     def finish(self) -> Pooled:
         """The picture as weights."""
         best_HYX = self._best_XHY.permute(1, 2, 0)
-        masked_YX = best_HYX.isneginf().all(0)
+        masked_YX = best_HYX.amax(0).isneginf()
         if self._reduce == "max":
             weights_HYX = self._heads.first.to_weights(best_HYX).contiguous()
             return Pooled(weights=weights_HYX, masked=masked_YX, cells=self._cells)

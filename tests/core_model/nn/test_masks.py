@@ -45,6 +45,21 @@ def test_coverage_drops_blocks_behind_a_window():
 
 
 @settings(max_examples=400)
+@given(mask=any_mask, queries=blocks, keys=blocks)
+def test_keys_said_to_be_seen_by_all_are_some_of_the_keys_and_seen_by_every_query(mask, queries, keys):
+    seen = masks.seen_by_all(mask, queries, keys)
+    assert keys.start <= seen.start <= seen.stop <= keys.stop
+    assert not len(seen) or visible_matrix(mask, queries, seen).all()
+
+
+@settings(max_examples=400)
+@given(mask=any_mask.filter(lambda mask: not mask.n_prefix and not mask.n_global), queries=blocks, keys=blocks)
+def test_where_only_distances_count_all_keys_that_every_query_sees_are_said(mask, queries, keys):
+    seen_by_every_query = [key for key in keys if all(may_see(mask, query, key) for query in queries)]
+    assert list(masks.seen_by_all(mask, queries, keys)) == seen_by_every_query
+
+
+@settings(max_examples=400)
 @given(mask=any_mask, queries=blocks, n_keys=st.integers(1, 40))
 def test_key_spans_hold_every_visible_key_in_order_without_overlap(mask: MaskSpec, queries: range, n_keys: int):
     spans = masks.key_spans(mask, queries[0], queries[-1], n_keys)
