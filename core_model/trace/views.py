@@ -17,8 +17,8 @@ from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
 from core_model.trace.scores import HeadGroup, HeadScores
 
-_BLOCK_ROWS, _BLOCK_SCORES = 512, 3 << 20
-"""Rows of a block of one head, and scores of a block of any number of them: 12 MiB of float32."""
+_BLOCK_ROWS, _BLOCK_SCORES = 512, 1 << 22
+"""Rows of a block of one head, and scores of a block of any number of them: 16 MiB of float32."""
 _GROUP = 12
 """Heads that are computed together at most."""
 _GROUP_BYTES = 1 << 26
