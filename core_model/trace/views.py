@@ -17,8 +17,8 @@ from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
 from core_model.trace.scores import HeadGroup, HeadScores
 
-_BLOCK_ROWS, _BLOCK_SCORES = 512, 1 << 22
-"""Rows of a block of one head, and scores of a block of any number of them: 16 MiB of float32."""
+_BLOCK_ROWS, _BLOCK_KEYS, _BLOCK_SCORES = 512, 4096, 1 << 22
+"""Rows and keys of a block of one head, and scores of a block of any number of them: 16 MiB of float32."""
 _GROUP = 12
 """Heads that are computed together at most."""
 _GROUP_BYTES = 1 << 26
@@ -114,7 +114,7 @@ def _pooled(
     row_chunks = list(_chunks(0, rows.stop - rows.start, cells[0], n_rows))
     for done, (top, bottom) in enumerate(row_chunks, start=1):
         seen = heads.first.reach(slice(rows.start + top, rows.start + bottom))
-        n_cols = _BLOCK_SCORES // ((bottom - top) * len(heads.heads))
+        n_cols = min(_BLOCK_KEYS, _BLOCK_SCORES // ((bottom - top) * len(heads.heads)))
         for left, right in _chunks(*_whole_pixels(seen, cols, cells[1]), cells[1], n_cols):
             if cancel is not None:
                 cancel.check()
