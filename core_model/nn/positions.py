@@ -154,15 +154,49 @@ def grid_bucket(spec: GridPositions, query: torch.Tensor, key: torch.Tensor) -> 
 
 
 def score_bias(
-    spec: AlibiPositions | TablePositions, weights: torch.Tensor, query_N: torch.Tensor, key_M: torch.Tensor
+    spec: AlibiPositions | TablePositions,
+    weights: torch.Tensor,
+    query_N: torch.Tensor,
+    key_M: torch.Tensor,
+    *,
+    keys_first: bool = False,
 ) -> torch.Tensor:
-    """What relative position adds to scores [H, N, M]; weights are ALiBi's slopes [H] or a table [buckets, H]."""
+    """What relative position adds to scores [H, N, M], or [H, M, N]; weights are ALiBi's slopes [H] or a table
+    [buckets, H]."""
     if isinstance(spec, AlibiPositions) and spec.rounded:
         query_HN, key_HM = ((weights.bfloat16()[:, None] * position).float() for position in (query_N, key_M))
-        return (key_HM[:, None, :] - query_HN[:, :, None]) * spec.scale
-    if isinstance(spec, GridPositions):
-        return weights[grid_bucket(spec, query_N[:, None], key_M[None, :])].permute(2, 0, 1)
-    distance_NM = key_M[None, :] - query_N[:, None]
+        bias_HNM = (key_HM[:, None, :] - query_HN[:, :, None]) * spec.scale
+    elif isinstance(spec, GridPositions):
+        bias_HNM = weights[grid_bucket(spec, query_N[:, None], key_M[None, :])].permute(2, 0, 1)
+    elif _are_consecutive(query_N) and _are_consecutive(key_M):
+        return _bias_of_ranges(spec, weights, query_N, key_M, keys_first)
+    else:
+        bias_HNM = _bias_of_distances(spec, weights, key_M[None, :] - query_N[:, None])
+    return bias_HNM.mT if keys_first else bias_HNM
+
+
+def _bias_of_distances(
+    spec: AlibiPositions | BucketedPositions, weights: torch.Tensor, distance: torch.Tensor
+) -> torch.Tensor:
+    """What key position minus query position adds to the scores of each head [H, ...]."""
     if isinstance(spec, AlibiPositions):
-        return -weights[:, None, None] * spec.scale * distance_NM.abs()
-    return weights[relative_bucket(spec, distance_NM)].permute(2, 0, 1)
+        return -weights.view(-1, *[1] * distance.ndim) * spec.scale * distance.abs()
+    return weights[relative_bucket(spec, distance)].movedim(-1, 0)
+
+
+def _bias_of_ranges(
+    spec: AlibiPositions | BucketedPositions,
+    weights: torch.Tensor,
+    query_N: torch.Tensor,
+    key_M: torch.Tensor,
+    keys_first: bool,
+) -> torch.Tensor:
+    """The same for each pair of consecutive queries and keys, each of whose distances is looked up once: a row of the
+    block is the one before it, one distance on."""
+    down, across, sign = (key_M, query_N, -1) if keys_first else (query_N, key_M, 1)
+    distance_D = sign * torch.arange(int(across[0] - down[-1]), int(across[-1] - down[0]) + 1, device=down.device)
+    return _bias_of_distances(spec, weights, distance_D).unfold(-1, len(across), 1).flip(1)
+
+
+def _are_consecutive(position: torch.Tensor) -> bool:
+    return int(position[-1]) - int(position[0]) + 1 == len(position)

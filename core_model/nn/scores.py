@@ -163,19 +163,21 @@ def take_keys(x_BKMD: torch.Tensor, key_M: torch.Tensor) -> torch.Tensor:
     return x_BKMD[:, :, first : last + 1] if last - first + 1 == len(key_M) else x_BKMD[:, :, key_M]
 
 
-def bias_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
-    """What position, or a key that was chosen, adds to scores [B or 1, H, N, M] in float32."""
+def bias_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor, *, keys_first: bool = False) -> torch.Tensor:
+    """What position, or a key that was chosen, adds to scores [B or 1, H, N, M] in float32; or [B or 1, H, M, N]."""
+    position, query_N = heads.spec.position, _positions(heads, rows)
+    if heads.chosen_key_N is None and isinstance(position, AlibiPositions | TablePositions):
+        assert heads.bias_weights is not None
+        return score_bias(position, heads.bias_weights.float(), query_N, key_M, keys_first=keys_first)[None]
     if heads.chosen_key_N is not None:
         is_other_NM = key_M[None, :] != heads.chosen_key_N[rows, None]
-        return (is_other_NM * _NEVER_CHOSEN)[None, None]
-    position, query_N = heads.spec.position, _positions(heads, rows)
-    if isinstance(position, DisentangledPositions):
-        assert heads.distances is not None
+        bias_BHNM = (is_other_NM * _NEVER_CHOSEN)[None, None]
+    else:
+        assert isinstance(position, DisentangledPositions) and heads.distances is not None
         q_BHND = heads.q_BHND[:, :, rows].float() * heads.spec.scale
         k_BHMD = take_keys(heads.k_BKMD, key_M).float() * heads.spec.scale
-        return distance_scores(position, heads.distances, q_BHND, k_BHMD, query_N, key_M)
-    assert isinstance(position, AlibiPositions | TablePositions) and heads.bias_weights is not None
-    return score_bias(position, heads.bias_weights.float(), query_N, key_M)[None]
+        bias_BHNM = distance_scores(position, heads.distances, q_BHND, k_BHMD, query_N, key_M)
+    return bias_BHNM.mT if keys_first else bias_BHNM
 
 
 def grouped(x_BHNM: torch.Tensor, n_key_heads: int) -> torch.Tensor:

@@ -20,7 +20,7 @@ from core_model.nn.transformer import Transformer
 from core_model.results import BoolArray, CellFacts, FloatArray, HeatmapView, Reduce, read_only
 from core_model.trace.edits import Edit
 from core_model.trace.inputs import Inputs
-from core_model.trace.scores import HeadScores
+from core_model.trace.scores import HeadScores, prepare_together
 from core_model.trace.tap import CollectingTap
 from core_model.trace.tensors import GivenTensors, checked_tensors
 from core_model.trace.views import checked_range, pool, row_peaks, thumbnails
@@ -101,9 +101,9 @@ class Trace:
         """The attention sites there are, in the order they run."""
         return tuple(dict.fromkeys(site for site, _ in self._heads))
 
-    def not_numbers(self) -> dict[str, tuple[int, ...]]:
+    def not_numbers(self, *, cancel: CancelToken | None = None) -> dict[str, tuple[int, ...]]:
         """The layers of each site whose attention holds NaN: weights that are no numbers, or scores that overflow."""
-        found = {site: tuple(i for i in self._layers(site) if _holds_nan(self._heads[site, i])) for site in self.sites}
+        found = {site: tuple(i for i in self._layers(site) if self._holds_nan(site, i, cancel)) for site in self.sites}
         return {site: layers for site, layers in found.items() if layers}
 
     @property
@@ -201,8 +201,10 @@ class Trace:
 
     def thumbnails(self, site: str, size: int = 64, *, cancel: CancelToken | None = None) -> FloatArray:
         """Max-pooled pictures of all heads [layers, heads, Y, X], at most `size` pixels a side; NaN where masked."""
-        layers = [thumbnails(self._heads[site, layer], size, cancel=cancel) for layer in self._layers(site)]
-        return _array(torch.stack(layers))
+        return _array(torch.stack([self._thumbnails(site, layer, size, cancel) for layer in self._layers(site)]))
+
+    def _thumbnails(self, site: str, layer: int, size: int, cancel: CancelToken | None) -> torch.Tensor:
+        return thumbnails(self._heads[site, layer], self._prepared(site, layer, cancel), size, cancel=cancel)
 
     @property
     def activations(self) -> tuple[str, ...]:
@@ -240,6 +242,21 @@ class Trace:
         """Queries and keys of all heads of one attention."""
         self.head(site, layer, 0)
         return self._heads[site, layer]
+
+    def _holds_nan(self, site: str, layer: int, cancel: CancelToken | None) -> bool:
+        """Whether any row of any head has no weights that are numbers."""
+        heads = self._heads[site, layer]
+        if not (heads.q_BHND.isfinite().all() and heads.k_BKMD.isfinite().all()):
+            return True
+        normalizer_HN = torch.stack([head.row_normalizer for head in self._prepared(site, layer, cancel)])
+        return bool(normalizer_HN.isnan().any())
+
+    def _prepared(self, site: str, layer: int, cancel: CancelToken | None) -> list[HeadScores]:
+        """All heads of one attention, with their row normalisers known."""
+        heads = self._heads[site, layer]
+        scores = [self.head(site, layer, head) for head in range(heads.q_BHND.shape[1])]
+        prepare_together(heads, scores, cancel)
+        return scores
 
     def _layers(self, site: str) -> list[int]:
         layers = [layer for known, layer in self._heads if known == site]
@@ -284,10 +301,3 @@ def _array(x: torch.Tensor) -> FloatArray:
 
 def _mask_array(x: torch.Tensor) -> BoolArray:
     return read_only(x.cpu().numpy())
-
-
-def _holds_nan(heads: HeadInputs) -> bool:
-    """Whether any row of any head has no weights that are numbers."""
-    if not (heads.q_BHND.isfinite().all() and heads.k_BKMD.isfinite().all()):
-        return True
-    return any(bool(HeadScores(heads, head).row_normalizer.isnan().any()) for head in range(heads.q_BHND.shape[1]))

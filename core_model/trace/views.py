@@ -6,7 +6,7 @@ Shape letters: H heads, N rows and M columns of a block, Y and X pixels down and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,14 +15,9 @@ from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
 from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
-from core_model.trace.scores import HeadGroup, HeadScores
+from core_model.trace.head_group import HeadGroup, groups
+from core_model.trace.scores import HeadScores
 
-_BLOCK_ROWS, _BLOCK_KEYS, _BLOCK_SCORES = 512, 4096, 1 << 22
-"""Rows and keys of a block of one head, and scores of a block of any number of them: 16 MiB of float32."""
-_GROUP = 12
-"""Heads that are computed together at most."""
-_GROUP_BYTES = 1 << 26
-"""What the keys of a group may take. Those of one head may take more: they come alone."""
 _SAMPLE_SCORES = {True: 1 << 24, False: 1 << 22}
 """Scores of the whole rows that a sample takes cells from, with their normalisers known or to be computed: with these,
 and the peaks of the rows, it is there within 100 ms on two cores."""
@@ -66,62 +61,27 @@ def pool(
     head.prepare(cancel)
     if down == across == 1:
         return Pooled(weights=head.weights(rows, cols), masked=head.masked(rows, cols), cells=(1, 1))
-    picture = _pooled(HeadGroup(head.inputs, (head,), cols), rows, cols, (down, across), reduce, cancel, progress)
+    normalizer_1N = head.row_normalizer[None]
+    canvas = _Canvas(HeadGroup(head.inputs, cols), normalizer_1N, rows, cols, (down, across), reduce)
+    picture = canvas.fill(cancel, progress)
     return Pooled(weights=picture.weights[0], masked=picture.masked, cells=picture.cells)
 
 
-def thumbnails(heads: HeadInputs, size: int, *, cancel: CancelToken | None = None) -> torch.Tensor:
-    """Max-pooled pictures [H, Y, X] of the whole of every head, at most `size` pixels a side; NaN where masked."""
+def thumbnails(
+    heads: HeadInputs, scores: Sequence[HeadScores], size: int, *, cancel: CancelToken | None = None
+) -> torch.Tensor:
+    """Max-pooled pictures [H, Y, X] of the whole of every head, at most `size` pixels a side; NaN where masked.
+
+    `scores` are those of each of the heads.
+    """
     rows, cols = slice(0, heads.n_queries), slice(0, heads.n_keys)
     cells = -(-heads.n_queries // size), -(-heads.n_keys // size)
     pictures: list[torch.Tensor] = []
-    for inputs in _groups(heads):
-        group = [HeadScores(inputs, head) for head in range(inputs.q_BHND.shape[1])]
-        for head in group:
-            head.prepare(cancel)
-        picture = _pooled(HeadGroup(inputs, group, cols), rows, cols, cells, "max", cancel)
+    for together, inputs in groups(heads):
+        normalizer_HN = torch.stack([head.row_normalizer for head in scores[together]])
+        picture = _Canvas(HeadGroup(inputs), normalizer_HN, rows, cols, cells, "max").fill(cancel)
         pictures.append(picture.weights.masked_fill(picture.masked, float("nan")))
     return torch.cat(pictures)
-
-
-def _groups(heads: HeadInputs) -> Iterator[HeadInputs]:
-    """The heads to compute together: some key heads with all that share them, or some of those that share one."""
-    n_heads, n_key_heads = heads.q_BHND.shape[1], heads.k_BKMD.shape[1]
-    if heads.replaced:
-        # A head that an edit changed has a mask of its own.
-        yield from (heads.head(head) for head in range(n_heads))
-        return
-    n_sharing = n_heads // n_key_heads
-    n_most = min(_GROUP, n_sharing * max(1, _GROUP_BYTES // (4 * heads.n_keys * heads.spec.head_size)))
-    unit, step = (n_heads, n_most // n_sharing * n_sharing) if n_sharing <= n_most else (n_sharing, n_most)
-    for first in range(0, n_heads, unit):
-        for start in range(first, first + unit, step):
-            yield heads.of_heads(slice(start, min(start + step, first + unit)))
-
-
-def _pooled(
-    heads: HeadGroup,
-    rows: slice,
-    cols: slice,
-    cells: tuple[int, int],
-    reduce: Reduce,
-    cancel: CancelToken | None,
-    progress: Progress | None = None,
-) -> Pooled:
-    """Blocks of rows x cols one after another, each taken in and dropped: weights [H, Y, X], masked [Y, X]."""
-    canvas = _Canvas(heads, rows, cols, cells, reduce)
-    n_rows = max(1, _BLOCK_ROWS * 3 // max(3, len(heads.heads)))
-    row_chunks = list(_chunks(0, rows.stop - rows.start, cells[0], n_rows))
-    for done, (top, bottom) in enumerate(row_chunks, start=1):
-        seen = heads.first.reach(slice(rows.start + top, rows.start + bottom))
-        n_cols = min(_BLOCK_KEYS, _BLOCK_SCORES // ((bottom - top) * len(heads.heads)))
-        for left, right in _chunks(*_whole_pixels(seen, cols, cells[1]), cells[1], n_cols):
-            if cancel is not None:
-                cancel.check()
-            canvas.add(top, bottom, left, right)
-        if progress is not None:
-            progress(done / len(row_chunks))
-    return canvas.finish()
 
 
 def row_peaks(
@@ -138,22 +98,46 @@ def row_peaks(
 
 
 class _Canvas:
-    """The picture so far. A block adds to the pixels it touches, so blocks may be smaller or larger than a pixel."""
+    """A picture in the making. A block adds to the pixels it touches, so blocks may be smaller or larger than one."""
 
-    def __init__(self, heads: HeadGroup, rows: slice, cols: slice, cells: tuple[int, int], reduce: Reduce) -> None:
-        self._heads, self._rows, self._cols, self._cells, self._reduce = heads, rows, cols, cells, reduce
-        n_heads, device = len(heads.heads), heads.first.inputs.q_BHND.device
+    def __init__(
+        self,
+        heads: HeadGroup,
+        normalizer_HN: torch.Tensor,
+        rows: slice,
+        cols: slice,
+        cells: tuple[int, int],
+        reduce: Reduce,
+    ) -> None:
+        self._heads, self._normalizer_HN = heads, normalizer_HN
+        self._rows, self._cols, self._cells, self._reduce = rows, cols, cells, reduce
         n_down, n_across = -(-(rows.stop - rows.start) // cells[0]), -(-(cols.stop - cols.start) // cells[1])
-        self._best_XHY = torch.full((n_across, n_heads, n_down), float("-inf"), device=device)
-        self._sum_XHY = torch.zeros((n_across, n_heads, n_down) if reduce == "mean" else (0, n_heads, 0), device=device)
+        shape, device = (n_across, heads.n_heads, n_down), heads.device
+        self._best_XHY = torch.full(shape, float("-inf"), device=device)
+        self._sum_XHY = torch.zeros(shape if reduce == "mean" else (0, heads.n_heads, 0), device=device)
 
-    def add(self, top: int, bottom: int, left: int, right: int) -> None:
+    def fill(self, cancel: CancelToken | None, progress: Progress | None = None) -> Pooled:
+        """Blocks of rows x cols one after another, each taken in and dropped: weights [H, Y, X], masked [Y, X]."""
+        rows, cols, (down, across) = self._rows, self._cols, self._cells
+        row_chunks = list(_chunks(0, rows.stop - rows.start, down, self._heads.n_block_rows))
+        for done, (top, bottom) in enumerate(row_chunks, start=1):
+            seen = self._heads.reach(slice(rows.start + top, rows.start + bottom))
+            n_cols = self._heads.n_block_cols(bottom - top)
+            for left, right in _chunks(*_whole_pixels(seen, cols, across), across, n_cols):
+                if cancel is not None:
+                    cancel.check()
+                self._add(top, bottom, left, right)
+            if progress is not None:
+                progress(done / len(row_chunks))
+        return self._finished()
+
+    def _add(self, top: int, bottom: int, left: int, right: int) -> None:
         """Compute and take in the block of rows top...bottom and columns left...right, counted from the corner."""
         rows = slice(self._rows.start + top, self._rows.start + bottom)
         cols = slice(self._cols.start + left, self._cols.start + right)
-        if self._heads.first.coverage(rows, cols) == "none":
+        if self._heads.coverage(rows, cols) == "none":
             return
-        e_MHN = self._heads.exponents(rows, cols)
+        e_MHN = self._heads.exponents(rows, cols, self._normalizer_HN)
         down, across = self._cells
         pixels = slice(left // across, -(-right // across)), slice(None), slice(top // down, -(-bottom // down))
         # First the axis whose cells lie far from each other: the processor takes many of their neighbours at a time.
@@ -164,17 +148,17 @@ class _Canvas:
             best_XHY = _by_pixel(best_XHY, axis, per_pixel[axis], float("-inf")).amax(axis + 1)
         torch.maximum(self._best_XHY[pixels], best_XHY, out=self._best_XHY[pixels])
         if self._reduce == "mean":
-            sum_XHY = self._heads.first.to_weights(e_MHN)
+            sum_XHY = self._heads.to_weights(e_MHN)
             for axis in axes:
                 sum_XHY = _by_pixel(sum_XHY, axis, per_pixel[axis], 0.0).sum(axis + 1)
             self._sum_XHY[pixels] += sum_XHY
 
-    def finish(self) -> Pooled:
+    def _finished(self) -> Pooled:
         """The picture as weights."""
         best_HYX = self._best_XHY.permute(1, 2, 0)
         masked_YX = best_HYX.amax(0).isneginf()
         if self._reduce == "max":
-            weights_HYX = self._heads.first.to_weights(best_HYX).contiguous()
+            weights_HYX = self._heads.to_weights(best_HYX).contiguous()
             return Pooled(weights=weights_HYX, masked=masked_YX, cells=self._cells)
         n_rows, n_cols = self._rows.stop - self._rows.start, self._cols.stop - self._cols.start
         (down, across), (n_down, n_across) = self._cells, best_HYX.shape[1:]

@@ -84,7 +84,7 @@ def _trace(engine: Engine, query: TraceQuery, cancel: CancelToken, progress: Pro
         info=engine.checkpoint(query.source).info,
         n_bytes=trace.n_bytes,
         seconds=time.perf_counter() - start,
-        not_numbers=tuple(trace.not_numbers().items()),
+        not_numbers=tuple(trace.not_numbers(cancel=cancel).items()),
         notes=tuple(note for note in trace.notes if note not in given),
     )
 
@@ -95,7 +95,7 @@ def _heads(engine: Engine, query: HeadsQuery, cancel: CancelToken, progress: Pro
         site=query.site,
         thumbnails=read_only(trace.thumbnails(query.site, size=query.size, cancel=cancel)),
         shape=trace.shape(query.site)[2:],
-        not_numbers=trace.not_numbers().get(query.site, ()),
+        not_numbers=trace.not_numbers(cancel=cancel).get(query.site, ()),
     )
 
 

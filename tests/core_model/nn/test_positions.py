@@ -130,6 +130,46 @@ def test_the_scale_of_alibi_multiplies_its_slopes():
     assert bias_HNM.tolist() == [[[-0.75, -0.5, -0.25, 0]]]
 
 
+@pytest.mark.parametrize("keys_first", [False, True])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        AlibiPositions(scale=0.5),
+        AlibiPositions(rounded=True),
+        BucketedPositions(n_buckets=8, max_distance=20),
+        BucketedPositions(n_buckets=8, max_distance=20, bidirectional=False),
+        GridPositions(grid=(7, 9)),
+    ],
+)
+def test_the_bias_of_a_block_is_that_of_each_of_its_pairs(spec, keys_first):
+    weights = torch.randn(4) if isinstance(spec, AlibiPositions) else torch.randn(spec.n_buckets, 4)
+    query_N, key_M = torch.arange(9, 50), torch.arange(3, 31)
+    block = score_bias(spec, weights, query_N, key_M, keys_first=keys_first)
+    assert block.shape == ((4, 28, 41) if keys_first else (4, 41, 28))
+    for i, query in enumerate(query_N):
+        for j, key in enumerate(key_M):
+            pair_H = score_bias(spec, weights, query[None], key[None])[:, 0, 0]
+            assert torch.equal(block[:, j, i] if keys_first else block[:, i, j], pair_H)
+
+
+def test_the_bias_of_keys_with_a_gap_between_them_is_that_of_each_of_them():
+    query_N, key_M = torch.arange(9, 15), torch.tensor([0, 1, 7, 8, 9])
+    bias_HNM = score_bias(AlibiPositions(), torch.tensor([0.5]), query_N, key_M)
+    assert torch.equal(bias_HNM[0], -0.5 * (query_N[:, None] - key_M).abs())
+
+
+def test_a_table_of_biases_learns_from_every_pair_of_its_distance():
+    table = torch.zeros(4, 1, requires_grad=True)
+    spec = BucketedPositions(n_buckets=4, max_distance=8)
+    score_bias(spec, table, torch.arange(3), torch.arange(3)).sum().backward()
+    assert table.grad is not None
+    expected = torch.zeros(4)
+    for query in range(3):
+        for key in range(3):
+            expected[relative_bucket(spec, torch.tensor(key - query))] += 1
+    assert torch.equal(table.grad[:, 0], expected)
+
+
 def test_rounded_alibi_differs_between_keys_as_slope_times_position_in_bfloat16_does():
     """Falcon: 2^(-1/2) is 181/256 in bfloat16, whose products keep 8 bits of their own."""
     key_M = torch.arange(40)

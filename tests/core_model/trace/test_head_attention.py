@@ -11,12 +11,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_model.config import AttentionSpec, MaskSpec, multi_head
-from core_model.errors import TraceError
+from core_model.cancel import CancelToken
+from core_model.config import AlibiPositions, AttentionSpec, BucketedPositions, MaskSpec, multi_head
+from core_model.errors import Cancelled, TraceError
 from core_model.nn import product
+from core_model.nn.positions import alibi_slopes
 from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
-from core_model.trace import views
+from core_model.trace import head_group
+from core_model.trace.head_group import HeadGroup
 from core_model.trace.trace import Trace
 from tests.core_model.attention_cases import SITE, AttentionCase, attention_cases
 
@@ -153,8 +156,22 @@ def long_trace(spec: AttentionSpec, n_tokens: int) -> Trace:
     generator = torch.Generator().manual_seed(0)
     q_BHND = 2 * torch.randn(1, spec.n_heads, n_tokens, spec.head_size, generator=generator)
     k_BKMD = 2 * torch.randn(1, spec.n_key_heads, n_tokens, spec.head_size, generator=generator)
-    heads = HeadInputs(spec=spec, q_BHND=q_BHND, k_BKMD=k_BKMD)
+    heads = HeadInputs(
+        spec=spec,
+        q_BHND=q_BHND,
+        k_BKMD=k_BKMD,
+        bias_weights=bias_weights(spec, generator),
+        sinks_H=torch.randn(spec.n_heads, generator=generator) if spec.sinks else None,
+    )
     return Trace({(SITE, 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
+
+
+def bias_weights(spec: AttentionSpec, generator: torch.Generator) -> torch.Tensor | None:
+    if isinstance(spec.position, AlibiPositions):
+        return alibi_slopes(spec.position, spec.n_heads)
+    if isinstance(spec.position, BucketedPositions):
+        return torch.randn(spec.position.n_buckets, spec.n_heads, generator=generator)
+    return None
 
 
 @pytest.fixture(params=["onednn", "torch"])
@@ -163,8 +180,8 @@ def small_blocks(request, monkeypatch):
     if request.param == "onednn" and not torch.backends.mkldnn.is_available():
         pytest.skip("this PyTorch was built without oneDNN")
     monkeypatch.setattr(product, "onednn_is_faster", lambda: request.param == "onednn")
-    monkeypatch.setattr(views, "_BLOCK_ROWS", 384)
-    monkeypatch.setattr(views, "_BLOCK_SCORES", 384 * 384)
+    monkeypatch.setattr(head_group, "_BLOCK_ROWS", 384)
+    monkeypatch.setattr(head_group, "_BLOCK_SCORES", 384 * 384)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -177,8 +194,10 @@ def small_blocks(request, monkeypatch):
         {"mask": MaskSpec(causal=True, window=90, n_global=3)},
         {"soft_cap": 3.0, "mask": MaskSpec(window=50)},
         {"normalizer": "relu", "mask": MaskSpec(causal=True)},
+        {"position": AlibiPositions(), "mask": MaskSpec(causal=True)},
+        {"position": BucketedPositions(n_buckets=8, max_distance=40), "mask": MaskSpec(window=700, n_global=2)},
     ],
-    ids=["causal", "window", "capped", "relu"],
+    ids=["causal", "window", "capped", "relu", "ALiBi", "buckets"],
 )
 def test_views_of_many_blocks_are_the_matrix_pooled(options, size, reduce):
     """Pixels of less than a block, of several, and edges that are no multiple of either."""
@@ -197,8 +216,13 @@ def test_views_of_many_blocks_are_the_matrix_pooled(options, size, reduce):
         {"mask": MaskSpec(window=40, n_global=2)},
         {"mask": MaskSpec(causal=True, n_prefix=300)},
         {"soft_cap": 3.0},
+        {"sinks": True, "mask": MaskSpec(causal=True)},
+        {"normalizer": "relu", "mask": MaskSpec(causal=True, window=300)},
+        {"position": AlibiPositions()},
+        {"position": AlibiPositions(rounded=True), "mask": MaskSpec(causal=True)},
+        {"position": BucketedPositions(n_buckets=8, max_distance=40), "soft_cap": 3.0},
     ],
-    ids=["causal", "window", "prefix", "capped"],
+    ids=["causal", "window", "prefix", "capped", "sinks", "relu", "ALiBi", "rounded ALiBi", "capped buckets"],
 )
 def test_thumbnails_of_many_heads_and_blocks_are_the_matrices_pooled(options, size):
     """14 heads over 2: more than are computed together."""
@@ -220,6 +244,24 @@ def test_a_block_of_one_row_is_right_in_every_head(n_heads, n_key_heads, n_token
         for head in range(n_heads):
             expected = pooled(trace.attention(SITE, 0, head), (size, size), "max")
             np.testing.assert_allclose(np.nan_to_num(thumbnails[head]), expected, atol=1e-6, rtol=2e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"soft_cap": 3.0}, {"sinks": True}, {"normalizer": "relu"}])
+def test_the_row_normalisers_of_a_head_are_computed_once(options, monkeypatch):
+    trace = long_trace(multi_head(8, 2, mask=CAUSAL, **options), 60)
+    assert trace.not_numbers() == {}
+    monkeypatch.setattr(HeadGroup, "normalizers", lambda *_: pytest.fail("they were known"))
+    assert trace.not_numbers() == {}
+    trace.thumbnails(SITE)
+    trace.view(SITE, 0, 1, size=(10, 10))
+    trace.view(SITE, 0, 0, size=(10, 10), reduce="sample")
+
+
+def test_looking_for_what_is_no_number_stops_when_asked():
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(Cancelled):
+        long_trace(multi_head(8, 1, soft_cap=3.0), 60).not_numbers(cancel=token)
 
 
 def test_values_are_read_only_and_contiguous():

@@ -1,0 +1,212 @@
+"""Some heads of one attention at a time: blocks of their scores, keys before queries, each block out of one product.
+
+Pictures and row normalisers are made of these. What a score is stands in `core_model.nn.scores`; here it is computed
+in place, in the order in which the fast product leaves it.
+
+Shape letters: H heads, K key heads they share, N rows (queries) and M columns (keys) of a block, E rows filled up,
+D head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+
+import torch
+from torch.nn import functional
+
+from core_model.cancel import CancelToken
+from core_model.config import MaskSpec
+from core_model.nn import masks
+from core_model.nn.product import grouped_product
+from core_model.nn.scores import HeadInputs, bias_block, visible_block
+
+_BLOCK_ROWS, _BLOCK_KEYS, _BLOCK_SCORES = 512, 4096, 1 << 22
+"""Rows and keys of a block of one head, and scores of a block of any number of them: 16 MiB of float32."""
+_GROUP = 12
+"""Heads that are computed together at most."""
+_GROUP_BYTES = 1 << 26
+"""What the keys of a group may take. Those of one head may take more: they come alone."""
+_ROWS_STEP, _KEYS_STEP = 16, 128
+"""Of what a block has multiples of, so that there are few shapes of them: see `core_model.nn.product.few_sizes`."""
+
+
+class HeadGroup:
+    """Heads of one attention that no edit changed, or one that was, over some keys; all by default."""
+
+    def __init__(self, heads: HeadInputs, cols: slice | None = None) -> None:
+        self._heads, self._cols = heads, slice(0, heads.n_keys) if cols is None else cols
+        self.n_heads, self.device = heads.q_BHND.shape[1], heads.q_BHND.device
+        self._is_softmax = heads.spec.normalizer == "softmax"
+        self.n_block_rows = max(1, _BLOCK_ROWS * 3 // max(3, self.n_heads))
+        """Rows of a block that is quick to compute."""
+
+    def n_block_cols(self, n_rows: int) -> int:
+        """Keys of a block of so many rows that is quick to compute and fits into the processor's cache."""
+        return max(1, min(_BLOCK_KEYS, _BLOCK_SCORES // (n_rows * self.n_heads)))
+
+    def coverage(self, rows: slice, cols: slice) -> str:
+        """Whether the rows see "all", "some" or "none" of the columns."""
+        if self._heads.key_mask_BM is not None:
+            return "some"
+        return masks.coverage(self._heads.spec.mask, self._positions(rows), range(cols.start, cols.stop))
+
+    def reach(self, rows: slice) -> slice:
+        """The keys between the first and the last that any of the rows may see; those outside are masked."""
+        positions = self._positions(rows)
+        spans = masks.key_spans(self._heads.spec.mask, positions[0], positions[-1], self._heads.n_keys)
+        return slice(spans[0][0], spans[-1][1]) if spans else slice(0, 0)
+
+    def exponents(self, rows: slice, cols: slice, normalizer_HN: torch.Tensor) -> torch.Tensor:
+        """What `to_weights` turns into weights [M, H, N], monotonically: so maxima can be taken before. Masked cells
+        are -inf; `normalizer_HN` are those of all rows.
+
+        Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
+        """
+        normalizer_HN = normalizer_HN[:, rows]
+        if self._is_softmax:
+            return self._scores(rows, cols, -normalizer_HN)
+        return self._scores(rows, cols, torch.zeros_like(normalizer_HN)).div_(normalizer_HN)
+
+    def to_weights(self, exponents: torch.Tensor) -> torch.Tensor:
+        """Weights in the place of exponents of any shape; monotone, so it may follow a maximum."""
+        return exponents.exp_() if self._is_softmax else exponents.relu_()
+
+    def normalizers(self, rows: slice, cancel: CancelToken | None = None) -> torch.Tensor:
+        """Each row's log-sum-exp [H, N], sink included; for ReLU the number of keys it sees. `rows` may step.
+
+        +inf for a row that sees no key, whose weights are 0; NaN where scores overflow. One pass over blocks; raises
+        Cancelled between them.
+        """
+        wanted = range(*rows.indices(self._heads.n_queries))
+        # Small results made between large blocks would keep the blocks' memory from being used again.
+        normalizer_HN = torch.empty(self.n_heads, len(wanted), device=self.device)
+        fill = self._fill_logsumexp if self._is_softmax else self._fill_visible
+        for first in range(0, len(wanted), self.n_block_rows):
+            block = wanted[first : first + self.n_block_rows]
+            fill(slice(block.start, block.stop, block.step), normalizer_HN[:, first : first + len(block)], cancel)
+        return settled(normalizer_HN) if self._is_softmax else normalizer_HN
+
+    def _fill_logsumexp(self, rows: slice, logsumexp_HN: torch.Tensor, cancel: CancelToken | None) -> None:
+        logsumexp_HN.fill_(float("-inf"))
+        if self._heads.sinks_H is not None:
+            logsumexp_HN.copy_(self._heads.sinks_H[:, None])
+        no_shift_HN = torch.zeros_like(logsumexp_HN)
+        for cols in self._blocks_of_keys(rows, cancel):
+            s_MHN = self._scores(rows, cols, no_shift_HN)
+            peak_HN = s_MHN.amax(0)
+            peak_HN.masked_fill_(peak_HN.isneginf(), 0.0)
+            sum_HN = s_MHN.sub_(peak_HN).exp_().sum(0)
+            torch.logaddexp(logsumexp_HN, sum_HN.log_().add_(peak_HN), out=logsumexp_HN)
+
+    def _fill_visible(self, rows: slice, count_HN: torch.Tensor, cancel: CancelToken | None) -> None:
+        count_HN.zero_()
+        for cols in self._blocks_of_keys(rows, cancel):
+            if self.coverage(rows, cols) == "all":
+                count_HN += cols.stop - cols.start
+            else:
+                count_HN += visible_block(self._heads, rows, self._keys_of(cols))[0, 0].sum(-1)
+        count_HN.clamp_(min=1)
+
+    def _blocks_of_keys(self, rows: slice, cancel: CancelToken | None) -> Iterator[slice]:
+        """Those that the rows may see."""
+        positions = self._positions(rows)
+        n_cols = self.n_block_cols(len(positions))
+        for start, stop in masks.key_spans(self._heads.spec.mask, positions[0], positions[-1], self._heads.n_keys):
+            for first in range(start, stop, n_cols):
+                if cancel is not None:
+                    cancel.check()
+                yield slice(first, min(first + n_cols, stop))
+
+    def _scores(self, rows: slice, cols: slice, shift_HN: torch.Tensor) -> torch.Tensor:
+        """Scores [M, H, N] and what is to be added to each row of them; masked cells are -inf."""
+        spec, n_rows = self._heads.spec, shift_HN.shape[1]
+        n_cols, n_key_heads, missing = cols.stop - cols.start, self._keys.shape[1], -n_rows % _ROWS_STEP
+        q_HND, added_HN = self._heads.q_BHND[0, :, rows].float(), shift_HN
+        if spec.soft_cap is not None:
+            added_HN = torch.zeros_like(shift_HN)
+        if missing:
+            q_HND, added_HN = functional.pad(q_HND, (0, 0, 0, missing)), functional.pad(added_HN, (0, missing))
+        first = cols.start - self._cols.start
+        s_MKE = grouped_product(
+            self._keys[first : first + n_cols + -n_cols % _KEYS_STEP],
+            q_HND.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
+            added_HN.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
+        )
+        s_MHN = s_MKE[:n_cols].unflatten(2, (-1, n_rows + missing)).flatten(1, 2)[..., :n_rows]
+        if spec.soft_cap is not None:
+            torch.add(shift_HN, s_MHN.tanh_(), alpha=spec.soft_cap, out=s_MHN)
+        if self._heads.is_biased:
+            s_MHN += bias_block(self._heads, rows, self._keys_of(cols), keys_first=True)[0].transpose(0, 1)
+        self._hide(s_MHN, rows, cols)
+        return s_MHN
+
+    @cached_property
+    def _keys(self) -> torch.Tensor:
+        """The keys times the scale, over the soft cap, with as many zeros behind them as a block may reach over."""
+        spec, k_MKD = self._heads.spec, self._heads.k_BKMD[0, :, self._cols].transpose(0, 1)
+        keys_MKD = torch.empty(len(k_MKD) + _KEYS_STEP, *k_MKD.shape[1:], device=self.device)
+        keys_MKD[: len(k_MKD)], keys_MKD[len(k_MKD) :] = k_MKD, 0.0
+        return keys_MKD.mul_(spec.scale if spec.soft_cap is None else spec.scale / spec.soft_cap)
+
+    def _hide(self, e_MHN: torch.Tensor, rows: slice, cols: slice) -> None:
+        """Make -inf of what is masked, in its place."""
+        if self._heads.key_mask_BM is not None:
+            masked_MN = ~visible_block(self._heads, rows, self._keys_of(cols))[0, 0].t()
+            e_MHN.masked_fill_(masked_MN[:, None], float("-inf"))
+            return
+        mask, queries = self._heads.spec.mask, self._positions(rows)
+        seen = masks.seen_by_all(mask, queries, range(cols.start, cols.stop))
+        for first, stop in ((cols.start, seen.start), (seen.stop, cols.stop)):
+            for key in range(first, stop, len(queries)):
+                keys = range(key, min(key + len(queries), stop))
+                # Where only distances count, all blocks that lie so to each other are hidden alike.
+                origin = 0 if mask.n_prefix or mask.n_global else min(queries.start, keys.start)
+                kept_M1N, infinite_M1N = _hiding_bits(mask, _less(queries, origin), _less(keys, origin), self.device)
+                bits_MHN = e_MHN[key - cols.start : keys.stop - cols.start].view(torch.int32)
+                bits_MHN.bitwise_and_(kept_M1N).bitwise_or_(infinite_M1N)
+
+    def _positions(self, rows: slice) -> range:
+        """The positions of the queries of a slice, which may step."""
+        return _less(range(*rows.indices(self._heads.n_queries)), -self._heads.query_start)
+
+    def _keys_of(self, cols: slice) -> torch.Tensor:
+        return torch.arange(cols.start, cols.stop, device=self.device)
+
+
+def groups(heads: HeadInputs) -> Iterator[tuple[slice, HeadInputs]]:
+    """The heads to compute together: some key heads with all that share them, or some of those that share one."""
+    n_heads, n_key_heads = heads.q_BHND.shape[1], heads.k_BKMD.shape[1]
+    if heads.replaced:
+        # A head that an edit changed has a mask of its own.
+        yield from ((slice(head, head + 1), heads.head(head)) for head in range(n_heads))
+        return
+    n_sharing = n_heads // n_key_heads
+    n_most = min(_GROUP, n_sharing * max(1, _GROUP_BYTES // (4 * heads.n_keys * heads.spec.head_size)))
+    unit, step = (n_heads, n_most // n_sharing * n_sharing) if n_sharing <= n_most else (n_sharing, n_most)
+    for first in range(0, n_heads, unit):
+        for start in range(first, first + unit, step):
+            together = slice(start, min(start + step, first + unit))
+            yield together, heads.of_heads(together)
+
+
+def settled(logsumexp: torch.Tensor) -> torch.Tensor:
+    """Log-sum-exps to subtract: +inf for a row that sees no key, whose weights are 0; NaN where scores overflow."""
+    overflows, sees_none = logsumexp.isposinf(), logsumexp.isneginf()
+    return logsumexp.masked_fill(overflows, float("nan")).masked_fill(sees_none, float("inf"))
+
+
+@lru_cache(maxsize=16)
+def _hiding_bits(
+    mask: MaskSpec, queries: range, keys: range, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The bits [M, 1, N] of a float32 to keep, and then to set, so that it is -inf where a query position of a range
+    may not see a key of another: masked_fill_ in a quarter of its time on a CPU, and right for a NaN too."""
+    query_N, key_M = (torch.arange(at.start, at.stop, at.step, device=device) for at in (queries, keys))
+    kept_M1N = -masks.visible(mask, query_N, key_M).t()[:, None].int().contiguous()
+    infinity = torch.tensor(float("-inf"), device=device).view(torch.int32)
+    return kept_M1N, ~kept_M1N & infinity
+
+
+def _less(positions: range, origin: int) -> range:
+    return range(positions.start - origin, positions.stop - origin, positions.step)
