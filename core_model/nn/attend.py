@@ -6,7 +6,7 @@ Shape letters: B batch, N queries, M keys, H heads, K key heads, D head size.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch.nn import functional
@@ -17,8 +17,10 @@ from core_model.nn import flex, masks
 from core_model.nn.scores import HeadInputs, bias_block, grouped, normalize, scores, take_keys, visible_block
 from core_model.nn.tap import PIECE_PRODUCTS
 
-_BLOCK_SCORES = 1 << 23
-"""Scores a block of rows may hold at once where the fused kernel cannot do all the work: 32 MiB in float32."""
+_BLOCK_SCORES, _OWN_SCORES = 1 << 23, 1 << 21
+"""Scores a block of rows may have at once where the fused kernel is given a mask, and where it cannot do the work: 32
+and 8 MiB in float32. What is computed here goes over a block many times: one that stays in the cache is twice as fast.
+"""
 
 
 def attend(
@@ -29,14 +31,23 @@ def attend(
     want_logsumexp: bool = False,
     between: Progress | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Weighted values [B, H, N, D] and, where asked and the kernel has it exactly, each row's log-sum-exp [B, H, N].
+    """Weighted values [B, H, N, D] and, where asked and had exactly, each row's log-sum-exp [B, H, N], sink included.
 
     Memory is linear in length: the fused kernel where it can express the scores, else FlexAttention where it compiles,
     else blocks of rows over the keys they see. `between` is called with the share done between pieces of long work on a
     CPU, and may raise to stop it.
     """
-    # In half precision the kernel's exponentials are coarse (5e-5): exact scores would not add up to its log-sum-exp.
-    want_logsumexp = want_logsumexp and heads.q_BHND.dtype == torch.float32
+    dtype, is_watched_on_cpu = heads.q_BHND.dtype, want_logsumexp and heads.q_BHND.device.type == "cpu"
+    is_inference = not dropout and not torch.is_grad_enabled()
+    if is_watched_on_cpu and is_inference and dtype in (torch.bfloat16, torch.float16):
+        # In half precision the kernel's exponentials are coarse (5e-5): exact scores would not add up to its
+        # log-sum-exp. To compute that on its own takes longer than to have all of it in float32.
+        wide = replace(heads, q_BHND=heads.q_BHND.float(), k_BKMD=heads.k_BKMD.float())
+        out_BHND, logsumexp_BHN = attend(wide, v_BKMD.float(), want_logsumexp=True, between=between)
+        return out_BHND.to(dtype), logsumexp_BHN
+    want_logsumexp = want_logsumexp and dtype == torch.float32
+    if is_watched_on_cpu and is_inference and want_logsumexp and _has_fusible_keys(heads):
+        return _with_sinks(heads, v_BKMD, between)
     if _is_one_call(heads):
         is_long = _n_products(heads) > PIECE_PRODUCTS and v_BKMD.device.type == "cpu"
         if is_long and between is not None and not dropout and not torch.is_grad_enabled():
@@ -63,6 +74,23 @@ def _joined(
     outputs, logsumexps = zip(*parts, strict=True)
     has_logsumexp = all(part is not None for part in logsumexps)
     return torch.cat(outputs, dim=axis), torch.cat(logsumexps, dim=axis) if has_logsumexp else None
+
+
+def _has_fusible_keys(heads: HeadInputs) -> bool:
+    """Whether the fused kernel could do it without the sinks."""
+    return heads.sinks_H is not None and _is_fusible(replace(heads, sinks_H=None))
+
+
+def _with_sinks(
+    heads: HeadInputs, v_BKMD: torch.Tensor, between: Progress | None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """What sinks leave of the values: the share of the keys in each row's sum of exponentials."""
+    assert heads.sinks_H is not None
+    without = replace(heads, sinks_H=None)
+    out_BHND, keys_BHN = attend(without, v_BKMD, want_logsumexp=True, between=between)
+    assert keys_BHN is not None
+    logsumexp_BHN = torch.logaddexp(keys_BHN, heads.sinks_H.float()[:, None])
+    return out_BHND * (keys_BHN - logsumexp_BHN).exp()[..., None], logsumexp_BHN
 
 
 def _is_one_call(heads: HeadInputs) -> bool:
@@ -142,20 +170,21 @@ def _is_fusible(heads: HeadInputs) -> bool:
 
 
 def _row_blocks(heads: HeadInputs) -> Iterator[slice]:
-    """Blocks of rows whose scores, over the keys they can see, stay within _BLOCK_SCORES.
+    """Blocks of rows whose scores, over the keys they can see, stay within what a block may have.
 
     With a window a block is hardly longer than it: each row would see fewer and fewer of the block's keys.
     """
     n_batch, n_heads = heads.q_BHND.shape[:2]
     shares_mask = _is_fusible(heads) and not heads.is_biased
     n_matrices, n_least = (n_batch, 64) if shares_mask else (n_batch * n_heads, 16)
+    n_scores = _BLOCK_SCORES if _is_fusible(heads) else _OWN_SCORES
     window = heads.spec.mask.window
     n_most = heads.n_queries if window is None else max(window, 256)
     start = 0
     while start < heads.n_queries:
         first, last = heads.query_start + start, heads.query_start + min(start + n_most, heads.n_queries) - 1
         n_seen = sum(stop - begin for begin, stop in masks.key_spans(heads.spec.mask, first, last, heads.n_keys))
-        n_rows = min(n_most, max(n_least, _BLOCK_SCORES // (n_seen * n_matrices)))
+        n_rows = min(n_most, max(n_least, n_scores // (n_seen * n_matrices)))
         yield slice(start, min(start + n_rows, heads.n_queries))
         start += n_rows
 
@@ -170,9 +199,13 @@ def _attend_rows(
     key_M = torch.cat([torch.arange(start, stop, device=device) for start, stop in spans])
     v_BKMD = take_keys(v_BKMD, key_M)
     if not _is_fusible(heads):
-        weights_BHNM = normalize(scores(heads, rows, key_M), heads).to(v_BKMD.dtype)
-        weights_BHNM = functional.dropout(weights_BHNM, dropout, training=dropout > 0)
-        return torch.matmul(grouped(weights_BHNM, v_BKMD.shape[1]), v_BKMD[:, :, None]).flatten(1, 2), None
+        s_BHNM = scores(heads, rows, key_M)
+        weights_BHNM = normalize(s_BHNM, heads)
+        has_logsumexp = want_logsumexp and heads.spec.normalizer == "softmax"
+        logsumexp_BHN = _logsumexp(s_BHNM, weights_BHNM) if has_logsumexp else None
+        weights_BHNM = functional.dropout(weights_BHNM.to(v_BKMD.dtype), dropout, training=dropout > 0)
+        out_BKGND = torch.matmul(grouped(weights_BHNM, v_BKMD.shape[1]), v_BKMD[:, :, None])
+        return out_BKGND.flatten(1, 2), logsumexp_BHN
     block_BHNM = visible_block(heads, rows, key_M)
     if heads.is_biased:
         bias_BHNM = bias_block(heads, rows, key_M).to(heads.q_BHND.dtype)
@@ -180,6 +213,12 @@ def _attend_rows(
     mask = _KernelMask(block_BHNM=block_BHNM)
     q_BHND, k_BKMD = heads.q_BHND[:, :, rows], take_keys(heads.k_BKMD, key_M)
     return _fused(q_BHND, k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)
+
+
+def _logsumexp(s_BHNM: torch.Tensor, weights_BHNM: torch.Tensor) -> torch.Tensor:
+    """Each row's log-sum-exp [B, H, N], sink included: its largest score less the logarithm of its largest weight."""
+    peak_BHN = s_BHNM.detach().amax(-1)
+    return (peak_BHN - weights_BHNM.detach().amax(-1).log()).masked_fill(peak_BHN.isneginf(), float("-inf"))
 
 
 def _fused(

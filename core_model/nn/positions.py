@@ -195,7 +195,8 @@ def _bias_of_ranges(
     block is the one before it, one distance on."""
     down, across, sign = (key_M, query_N, -1) if keys_first else (query_N, key_M, 1)
     distance_D = sign * torch.arange(int(across[0] - down[-1]), int(across[-1] - down[0]) + 1, device=down.device)
-    return _bias_of_distances(spec, weights, distance_D).unfold(-1, len(across), 1).flip(1)
+    bias_HD = _bias_of_distances(spec, weights, distance_D).contiguous()
+    return bias_HD.unfold(-1, len(across), 1).flip(1)
 
 
 def _are_consecutive(position: torch.Tensor) -> bool:

@@ -127,12 +127,19 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
     k_BKMD = take_keys(heads.k_BKMD, key_M).float()
     s_BHNM = torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
     if spec.soft_cap is not None:
-        s_BHNM = torch.tanh(s_BHNM / spec.soft_cap) * spec.soft_cap
+        s_BHNM = _capped(s_BHNM, spec.soft_cap)
     if heads.is_biased:
         s_BHNM = s_BHNM + bias_block(heads, rows, key_M)
     if heads.key_mask_BM is None and _sees_all(heads, rows, key_M):
         return s_BHNM
     return s_BHNM.masked_fill_(~visible_block(heads, rows, key_M), float("-inf"))
+
+
+def _capped(s_BHNM: torch.Tensor, cap: float) -> torch.Tensor:
+    """Scores drawn to within the cap; in their place where no gradient needs them."""
+    if s_BHNM.requires_grad:
+        return torch.tanh(s_BHNM / cap) * cap
+    return s_BHNM.div_(cap).tanh_().mul_(cap)
 
 
 def _sees_all(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> bool:
@@ -148,13 +155,18 @@ def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:
 
     A score that is not a number makes its row not a number: that is shown, never hidden.
     """
+    hidden_BHNM = s_BHNM.isneginf()
     if heads.spec.normalizer == "relu":
-        n_visible_BHN1 = (~s_BHNM.isneginf()).sum(-1, keepdim=True).clamp(min=1)
+        n_visible_BHN1 = (~hidden_BHNM).sum(-1, keepdim=True).clamp(min=1)
         return functional.relu(s_BHNM) / n_visible_BHN1
     if heads.sinks_H is not None:
         sink_BHN1 = heads.sinks_H.float()[None, :, None, None].expand(*s_BHNM.shape[:-1], 1)
-        return torch.cat((s_BHNM, sink_BHN1), dim=-1).softmax(-1)[..., :-1].masked_fill(s_BHNM.isneginf(), 0.0)
-    return s_BHNM.softmax(-1).masked_fill(s_BHNM.isneginf(), 0.0)
+        weights_BHNM = torch.cat((s_BHNM, sink_BHN1), dim=-1).softmax(-1)[..., :-1]
+    else:
+        weights_BHNM = s_BHNM.softmax(-1)
+    if weights_BHNM.requires_grad:
+        return weights_BHNM.masked_fill(hidden_BHNM, 0.0)
+    return weights_BHNM.masked_fill_(hidden_BHNM, 0.0)
 
 
 def take_keys(x_BKMD: torch.Tensor, key_M: torch.Tensor) -> torch.Tensor:

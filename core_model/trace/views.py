@@ -50,6 +50,8 @@ def pool(
     pixels down where rows are very long. Exact when a pixel is a cell. The last pixel of an axis spans what is left.
     Raises Cancelled between blocks.
     """
+    if cancel is not None:
+        cancel.check()
     n_rows, n_cols = rows.stop - rows.start, cols.stop - cols.start
     if reduce == "sample":
         size = min(size[0], max(1, _SAMPLE_SCORES[head.is_prepared] // head.n_keys)), size[1]

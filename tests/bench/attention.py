@@ -24,6 +24,7 @@ from core_model.trace import Inputs, Trace, run_trace
 from core_model.trace.scores import HeadScores
 from core_model.trace.views import pool, row_peaks
 from tests.bench import models
+from tests.bench.kinds import every_kind
 from tests.bench.measure import Line, in_turn, matrix_product_rate, median_seconds, peak_growth, seconds
 
 _SITE = "decoder.self"
@@ -38,6 +39,7 @@ def lines(device: torch.device) -> Iterator[list[Line]]:
         yield _against_transformer_lens(device)
         yield _one_head(device)
         yield _thumbnails(device)
+        yield every_kind(device)
         yield _whole_views(device)
         yield _local_window(device)
 

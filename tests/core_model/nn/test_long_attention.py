@@ -61,12 +61,11 @@ def shares(monkeypatch: pytest.MonkeyPatch):
 def test_heads_one_after_another_give_the_same_bits(shares, n, mask, dtype):
     heads, v_BKMD = attention(n, mask, dtype=dtype)
     (out, logsumexp), told = shares(n * n * SIZE, heads, v_BKMD)
-    whole, whole_logsumexp = attend(heads, v_BKMD, want_logsumexp=True)
+    with torch.inference_mode():
+        whole, whole_logsumexp = attend(heads, v_BKMD, want_logsumexp=True)
     assert told == pytest.approx([head / 6 for head in range(1, 7)])
+    assert out.dtype == dtype
     assert torch.equal(out, whole)
-    if dtype != torch.float32:
-        assert logsumexp is None
-        return
     assert whole_logsumexp is not None
     assert torch.equal(logsumexp, whole_logsumexp)
 
@@ -91,6 +90,19 @@ def test_a_cut_triangle_of_half_precision_is_off_by_three_roundings_at_most(shar
     assert out.dtype == torch.bfloat16 and len(told) == 6 * 6
     error = (out.double() - dense(heads, v_BKMD)[0]).abs().max()
     assert error <= 3 * 2**-9 * v_BKMD.abs().max()
+
+
+@pytest.mark.parametrize("mask", [CAUSAL, FULL], ids=lambda mask: mask.label)
+def test_a_watched_pass_of_half_precision_is_computed_in_full(mask):
+    """The output is one rounding off, the log-sum-exp that of the very queries and keys."""
+    heads, v_BKMD = attention(300, mask, dtype=torch.bfloat16)
+    with torch.inference_mode():
+        out, logsumexp = attend(heads, v_BKMD, want_logsumexp=True)
+    expected, expected_logsumexp = dense(heads, v_BKMD)
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out.double(), expected, atol=1e-6, rtol=2**-8)
+    assert logsumexp is not None
+    torch.testing.assert_close(logsumexp.double(), expected_logsumexp, atol=2e-6, rtol=1e-6)
 
 
 def test_no_piece_is_longer_than_the_limit_unless_it_is_the_shortest(shares):
