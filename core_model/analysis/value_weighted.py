@@ -3,14 +3,13 @@
 A head adds sum_j a_ij f(x_j) to the residual stream, f(x) = (x W_V + b_V) W_O. The weight a_ij says how much of
 f(x_j) is taken, the norm of f(x_j) how much there is to take: drawn is a_ij ||f(x_j)||.
 
-Shape letters: N queries, M keys, K key heads, D head size, C model width, Y and X pixels down and across.
+Shape letters: M keys, K key heads, D head size, C model width, Y and X pixels down and across.
 """
 
 from __future__ import annotations
 
 import torch
 
-from core_model.analysis.blocks import row_blocks
 from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
 from core_model.nn.attention import Attention
@@ -18,7 +17,7 @@ from core_model.nn.transformer import Transformer
 from core_model.results import FloatArray, read_only
 from core_model.sites import attention_activation
 from core_model.trace.trace import Trace
-from core_model.trace.views import checked_range
+from core_model.trace.views import checked_range, pool
 
 
 def value_site(site: str, layer: int) -> str:
@@ -52,22 +51,8 @@ def value_weighted(
     scores, norm_M = trace.head(site, layer, head), _norms(model, trace, site, layer, head)
     row_range = checked_range("rows", rows, scores.n_queries)
     col_range = checked_range("cols", cols, scores.n_keys)
-    n_rows, n_cols = row_range.stop - row_range.start, col_range.stop - col_range.start
-    down, across = -(-n_rows // size[0]), -(-n_cols // size[1])
-    picture_YX = torch.zeros(-(-n_rows // down), -(-n_cols // across), device=norm_M.device)
-    for block, keys, weights_NM in row_blocks(scores, cancel, rows=row_range):
-        seen = slice(max(keys.start, col_range.start), min(keys.stop, col_range.stop))
-        if seen.start < seen.stop:
-            moved_NM = weights_NM[:, seen.start - keys.start : seen.stop - keys.start] * norm_M[seen]
-            first, last = seen.start - col_range.start, seen.stop - col_range.start
-            moved_NM = torch.nn.functional.pad(moved_NM, (first % across, -last % across))
-            best_NX = moved_NM.unflatten(1, (-1, across)).amax(2)
-            pixel_N = (torch.arange(block.start, block.stop, device=norm_M.device) - row_range.start) // down
-            touched_YX = picture_YX[:, first // across : -(-last // across)]
-            touched_YX.scatter_reduce_(0, pixel_N[:, None].expand_as(best_NX), best_NX, "amax")
-        if progress is not None:
-            progress((block.stop - row_range.start) / n_rows)
-    return read_only(picture_YX.cpu().numpy())
+    picture = pool(scores, row_range, col_range, size, gain_M=norm_M, cancel=cancel, progress=progress)
+    return read_only(picture.weights.cpu().numpy())
 
 
 @torch.inference_mode()

@@ -32,10 +32,14 @@ _ROWS_STEP, _KEYS_STEP = 16, 128
 
 
 class HeadGroup:
-    """Heads of one attention that no edit changed, or one that was, over some keys; all by default."""
+    """Heads of one attention that no edit changed, or one that was, over some keys; all by default.
 
-    def __init__(self, heads: HeadInputs, cols: slice | None = None) -> None:
+    `gain_M` is what the weights of each key are multiplied by.
+    """
+
+    def __init__(self, heads: HeadInputs, cols: slice | None = None, gain_M: torch.Tensor | None = None) -> None:
         self._heads, self._cols = heads, slice(0, heads.n_keys) if cols is None else cols
+        self._gain_M = gain_M
         self.n_heads, self.device = heads.q_BHND.shape[1], heads.q_BHND.device
         self._is_softmax = heads.spec.normalizer == "softmax"
         self.n_block_rows = max(1, _BLOCK_ROWS * 3 // max(3, self.n_heads))
@@ -61,12 +65,18 @@ class HeadGroup:
         """What `to_weights` turns into weights [M, H, N], monotonically: so maxima can be taken before. Masked cells
         are -inf; `normalizer_HN` are those of all rows.
 
-        Softmax: score - logsumexp of the row. ReLU: score / number of keys the row sees.
+        Softmax: score - logsumexp of the row + log gain. ReLU: score / number of keys the row sees * gain.
         """
         normalizer_HN = normalizer_HN[:, rows]
         if self._is_softmax:
-            return self._scores(rows, cols, -normalizer_HN)
-        return self._scores(rows, cols, torch.zeros_like(normalizer_HN)).div_(normalizer_HN)
+            e_MHN = self._scores(rows, cols, -normalizer_HN)
+        else:
+            e_MHN = self._scores(rows, cols, torch.zeros_like(normalizer_HN)).div_(normalizer_HN)
+        if self._gain_M is not None:
+            gain_M11 = self._gain_M[cols, None, None]
+            e_MHN = e_MHN.add_(gain_M11.log()) if self._is_softmax else e_MHN.mul_(gain_M11)
+            self._hide(e_MHN, rows, cols)  # a gain of 0 or without end makes of -inf what is no number
+        return e_MHN
 
     def to_weights(self, exponents: torch.Tensor) -> torch.Tensor:
         """Weights in the place of exponents of any shape; monotone, so it may follow a maximum."""

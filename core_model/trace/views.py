@@ -41,11 +41,13 @@ def pool(
     size: tuple[int, int],
     reduce: Reduce = "max",
     *,
+    gain_M: torch.Tensor | None = None,
     cancel: CancelToken | None = None,
     progress: Progress | None = None,
 ) -> Pooled:
     """The weights of rows x cols, each pixel the max or mean of ceil(n / size) cells, at most size[0] x size[1] pixels.
 
+    Those of each key are multiplied by its gain, where there is one.
     "sample" takes the first cell of each: exact weights of some cells, at once at any length, for which it has fewer
     pixels down where rows are very long. Exact when a pixel is a cell. The last pixel of an axis spans what is left.
     Raises Cancelled between blocks.
@@ -58,15 +60,21 @@ def pool(
     down, across = -(-n_rows // size[0]), -(-n_cols // size[1])
     if reduce == "sample":
         some_rows, some_cols = slice(rows.start, rows.stop, down), slice(cols.start, cols.stop, across)
-        weights_YX = head.sample(some_rows, some_cols, cancel)
-        return Pooled(weights=weights_YX, masked=head.masked(some_rows, some_cols), cells=(down, across))
-    head.prepare(cancel)
+        weights_YX, masked_YX = head.sample(some_rows, some_cols, cancel), head.masked(some_rows, some_cols)
+        return Pooled(weights=_gained(weights_YX, masked_YX, gain_M, some_cols), masked=masked_YX, cells=(down, across))
+    normalizer_1N = head.prepare(cancel)[None]
     if down == across == 1:
-        return Pooled(weights=head.weights(rows, cols), masked=head.masked(rows, cols), cells=(1, 1))
-    normalizer_1N = head.row_normalizer[None]
-    canvas = _Canvas(HeadGroup(head.inputs, cols), normalizer_1N, rows, cols, (down, across), reduce)
+        weights_YX, masked_YX = head.weights(rows, cols), head.masked(rows, cols)
+        return Pooled(weights=_gained(weights_YX, masked_YX, gain_M, cols), masked=masked_YX, cells=(1, 1))
+    canvas = _Canvas(HeadGroup(head.inputs, cols, gain_M), normalizer_1N, rows, cols, (down, across), reduce)
     picture = canvas.fill(cancel, progress)
     return Pooled(weights=picture.weights[0], masked=picture.masked, cells=picture.cells)
+
+
+def _gained(
+    weights_YX: torch.Tensor, masked_YX: torch.Tensor, gain_M: torch.Tensor | None, cols: slice
+) -> torch.Tensor:
+    return weights_YX if gain_M is None else (weights_YX * gain_M[cols]).masked_fill_(masked_YX, 0.0)
 
 
 def thumbnails(

@@ -21,6 +21,7 @@ from core_model.results import Reduce
 from core_model.trace import head_group
 from core_model.trace.head_group import HeadGroup
 from core_model.trace.trace import Trace
+from core_model.trace.views import pool
 from tests.core_model.attention_cases import SITE, AttentionCase, attention_cases
 
 CAUSAL = MaskSpec(causal=True)
@@ -244,6 +245,22 @@ def test_a_block_of_one_row_is_right_in_every_head(n_heads, n_key_heads, n_token
         for head in range(n_heads):
             expected = pooled(trace.attention(SITE, 0, head), (size, size), "max")
             np.testing.assert_allclose(np.nan_to_num(thumbnails[head]), expected, atol=1e-6, rtol=2e-5)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("reduce", ["max", "mean", "sample"])
+@pytest.mark.parametrize("size", [(700, 700), (50, 33)])
+@pytest.mark.parametrize("options", [{}, {"normalizer": "relu"}], ids=["softmax", "relu"])
+def test_a_gain_multiplies_the_weights_of_its_key(options, size, reduce):
+    """A key of no gain leaves nothing; one whose gain has no end leaves what it cannot see at 0."""
+    trace = long_trace(multi_head(8, 1, mask=CAUSAL, **options), 700)
+    gain_M = torch.rand(700, generator=torch.Generator().manual_seed(1))
+    gain_M[3], gain_M[600] = 0.0, float("inf")
+    with np.errstate(invalid="ignore"):
+        gained = np.tril(trace.attention(SITE, 0, 0) * gain_M.numpy())
+    rows = slice(100, 590)
+    picture = pool(trace.head(SITE, 0, 0), rows, slice(0, 700), size, reduce, gain_M=gain_M)
+    np.testing.assert_allclose(picture.weights, pooled(gained[rows], size, reduce), atol=1e-6, rtol=2e-5)
 
 
 @pytest.mark.parametrize("options", [{}, {"soft_cap": 3.0}, {"sinks": True}, {"normalizer": "relu"}])
