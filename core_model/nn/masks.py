@@ -78,15 +78,15 @@ def key_spans(mask: MaskSpec, first: int, last: int, n_keys: int) -> list[tuple[
     """
     stop = min(last + 1, n_keys) if mask.causal else n_keys
     if mask.window is None or first < mask.n_global:
-        return _joined([(0, max(stop, min(mask.n_prefix, n_keys)))])
+        return joined([(0, max(stop, min(mask.n_prefix, n_keys)))])
     start = max(0, first - mask.window + (1 if mask.causal else 0))
     if not mask.causal:
         stop = min(n_keys, last + mask.window + 1)
     always = min(max(mask.n_global, mask.n_prefix), n_keys)
-    return _joined([(0, always), (start, stop)])
+    return joined([(0, always), (start, stop)])
 
 
-def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The spans without empty ones, overlapping ones joined."""
     joined: list[tuple[int, int]] = []
     for start, stop in spans:

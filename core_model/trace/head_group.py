@@ -49,17 +49,10 @@ class HeadGroup:
         """Keys of a block of so many rows that is quick to compute and fits into the processor's cache."""
         return max(1, min(_BLOCK_KEYS, _BLOCK_SCORES // (n_rows * self.n_heads)))
 
-    def coverage(self, rows: slice, cols: slice) -> str:
-        """Whether the rows see "all", "some" or "none" of the columns."""
-        if self._heads.key_mask_BM is not None:
-            return "some"
-        return masks.coverage(self._heads.spec.mask, self._positions(rows), range(cols.start, cols.stop))
-
-    def reach(self, rows: slice) -> slice:
-        """The keys between the first and the last that any of the rows may see; those outside are masked."""
+    def spans(self, rows: slice) -> list[tuple[int, int]]:
+        """The ranges of keys that any of the rows may see, in order; those outside are masked."""
         positions = self._positions(rows)
-        spans = masks.key_spans(self._heads.spec.mask, positions[0], positions[-1], self._heads.n_keys)
-        return slice(spans[0][0], spans[-1][1]) if spans else slice(0, 0)
+        return masks.key_spans(self._heads.spec.mask, positions[0], positions[-1], self._heads.n_keys)
 
     def exponents(self, rows: slice, cols: slice, normalizer_HN: torch.Tensor) -> torch.Tensor:
         """What `to_weights` turns into weights [M, H, N], monotonically: so maxima can be taken before. Masked cells
@@ -110,19 +103,20 @@ class HeadGroup:
             torch.logaddexp(logsumexp_HN, sum_HN.log_().add_(peak_HN), out=logsumexp_HN)
 
     def _fill_visible(self, rows: slice, count_HN: torch.Tensor, cancel: CancelToken | None) -> None:
+        mask = self._heads.spec.mask
         count_HN.zero_()
         for cols in self._blocks_of_keys(rows, cancel):
-            if self.coverage(rows, cols) == "all":
-                count_HN += cols.stop - cols.start
+            keys = range(cols.start, cols.stop)
+            if self._heads.key_mask_BM is None and masks.seen_by_all(mask, self._positions(rows), keys) == keys:
+                count_HN += len(keys)
             else:
                 count_HN += visible_block(self._heads, rows, self._keys_of(cols))[0, 0].sum(-1)
         count_HN.clamp_(min=1)
 
     def _blocks_of_keys(self, rows: slice, cancel: CancelToken | None) -> Iterator[slice]:
         """Those that the rows may see."""
-        positions = self._positions(rows)
-        n_cols = self.n_block_cols(len(positions))
-        for start, stop in masks.key_spans(self._heads.spec.mask, positions[0], positions[-1], self._heads.n_keys):
+        n_cols = self.n_block_cols(len(self._positions(rows)))
+        for start, stop in self.spans(rows):
             for first in range(start, stop, n_cols):
                 if cancel is not None:
                     cancel.check()
@@ -132,16 +126,17 @@ class HeadGroup:
         """Scores [M, H, N] and what is to be added to each row of them; masked cells are -inf."""
         spec, n_rows = self._heads.spec, shift_HN.shape[1]
         n_cols, n_key_heads, missing = cols.stop - cols.start, self._keys.shape[1], -n_rows % _ROWS_STEP
-        q_HND, added_HN = self._heads.q_BHND[0, :, rows].float(), shift_HN
-        if spec.soft_cap is not None:
-            added_HN = torch.zeros_like(shift_HN)
+        q_HED = torch.empty(self.n_heads, n_rows + missing, spec.head_size, device=self.device)
+        factor = spec.scale if spec.soft_cap is None else spec.scale / spec.soft_cap
+        torch.mul(self._heads.q_BHND[0, :, rows].float(), factor, out=q_HED[:, :n_rows])
+        added_HE = shift_HN if spec.soft_cap is None else torch.zeros_like(shift_HN)
         if missing:
-            q_HND, added_HN = functional.pad(q_HND, (0, 0, 0, missing)), functional.pad(added_HN, (0, missing))
+            q_HED[:, n_rows:], added_HE = 0.0, functional.pad(added_HE, (0, missing))
         first = cols.start - self._cols.start
         s_MKE = grouped_product(
             self._keys[first : first + n_cols + -n_cols % _KEYS_STEP],
-            q_HND.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
-            added_HN.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
+            q_HED.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
+            added_HE.unflatten(0, (n_key_heads, -1)).flatten(1, 2),
         )
         s_MHN = s_MKE[:n_cols].unflatten(2, (-1, n_rows + missing)).flatten(1, 2)[..., :n_rows]
         if spec.soft_cap is not None:
@@ -153,11 +148,11 @@ class HeadGroup:
 
     @cached_property
     def _keys(self) -> torch.Tensor:
-        """The keys times the scale, over the soft cap, with as many zeros behind them as a block may reach over."""
-        spec, k_MKD = self._heads.spec, self._heads.k_BKMD[0, :, self._cols].transpose(0, 1)
+        """The keys [M, K, D], with as many zeros behind them as a block may reach over."""
+        k_MKD = self._heads.k_BKMD[0, :, self._cols].transpose(0, 1)
         keys_MKD = torch.empty(len(k_MKD) + _KEYS_STEP, *k_MKD.shape[1:], device=self.device)
         keys_MKD[: len(k_MKD)], keys_MKD[len(k_MKD) :] = k_MKD, 0.0
-        return keys_MKD.mul_(spec.scale if spec.soft_cap is None else spec.scale / spec.soft_cap)
+        return keys_MKD
 
     def _hide(self, e_MHN: torch.Tensor, rows: slice, cols: slice) -> None:
         """Make -inf of what is masked, in its place."""
@@ -166,10 +161,10 @@ class HeadGroup:
             e_MHN.masked_fill_(masked_MN[:, None], float("-inf"))
             return
         mask, queries = self._heads.spec.mask, self._positions(rows)
-        seen = masks.seen_by_all(mask, queries, range(cols.start, cols.stop))
+        seen, n_hidden = masks.seen_by_all(mask, queries, range(cols.start, cols.stop)), max(256, len(queries))
         for first, stop in ((cols.start, seen.start), (seen.stop, cols.stop)):
-            for key in range(first, stop, len(queries)):
-                keys = range(key, min(key + len(queries), stop))
+            for key in range(first, stop, n_hidden):
+                keys = range(key, min(key + n_hidden, stop))
                 # Where only distances count, all blocks that lie so to each other are hidden alike.
                 origin = 0 if mask.n_prefix or mask.n_global else min(queries.start, keys.start)
                 kept_M1N, infinite_M1N = _hiding_bits(mask, _less(queries, origin), _less(keys, origin), self.device)

@@ -102,7 +102,8 @@ class HeadScores:
 
     def reach(self, rows: slice) -> slice:
         """The keys between the first and the last that any of the rows may see; those outside are masked."""
-        return HeadGroup(self._head).reach(rows)
+        spans = HeadGroup(self._head).spans(rows)
+        return slice(spans[0][0], spans[-1][1]) if spans else slice(0, 0)
 
     def _keys(self, cols: slice) -> torch.Tensor:
         """The indices [M] of the keys of a slice, which may step."""
@@ -123,4 +124,4 @@ def prepare_together(heads: HeadInputs, scores: Sequence[HeadScores], cancel: Ca
         if not all(head.is_prepared for head in scores[together]):
             normalizer_HN = HeadGroup(inputs).normalizers(slice(0, heads.n_queries), cancel)
             for head, normalizer_N in zip(scores[together], normalizer_HN, strict=True):
-                head.keep(normalizer_N)
+                head.keep(normalizer_N.clone())

@@ -13,6 +13,7 @@ import torch
 
 from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
+from core_model.nn import masks
 from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
 from core_model.trace.head_group import HeadGroup, groups
@@ -131,9 +132,9 @@ class _Canvas:
         rows, cols, (down, across) = self._rows, self._cols, self._cells
         row_chunks = list(_chunks(0, rows.stop - rows.start, down, self._heads.n_block_rows))
         for done, (top, bottom) in enumerate(row_chunks, start=1):
-            seen = self._heads.reach(slice(rows.start + top, rows.start + bottom))
+            seen = _whole_pixels(self._heads.spans(slice(rows.start + top, rows.start + bottom)), cols, across)
             n_cols = self._heads.n_block_cols(bottom - top)
-            for left, right in _chunks(*_whole_pixels(seen, cols, across), across, n_cols):
+            for left, right in (chunk for span in seen for chunk in _chunks(*span, across, n_cols)):
                 if cancel is not None:
                     cancel.check()
                 self._add(top, bottom, left, right)
@@ -145,8 +146,6 @@ class _Canvas:
         """Compute and take in the block of rows top...bottom and columns left...right, counted from the corner."""
         rows = slice(self._rows.start + top, self._rows.start + bottom)
         cols = slice(self._cols.start + left, self._cols.start + right)
-        if self._heads.coverage(rows, cols) == "none":
-            return
         e_MHN = self._heads.exponents(rows, cols, self._normalizer_HN)
         down, across = self._cells
         pixels = slice(left // across, -(-right // across)), slice(None), slice(top // down, -(-bottom // down))
@@ -178,10 +177,13 @@ class _Canvas:
         return Pooled(weights=weights_HYX, masked=masked_YX, cells=self._cells)
 
 
-def _whole_pixels(seen: slice, shown: slice, per_pixel: int) -> tuple[int, int]:
-    """The part of the cells shown that is seen, counted from where they begin and widened to the edges of pixels."""
-    first, last = max(seen.start - shown.start, 0), min(seen.stop, shown.stop) - shown.start
-    return first - first % per_pixel, min(last + -last % per_pixel, shown.stop - shown.start)
+def _whole_pixels(seen: list[tuple[int, int]], shown: slice, per_pixel: int) -> list[tuple[int, int]]:
+    """The cells shown that are seen, counted from where they begin: ranges widened to the edges of pixels, and joined
+    where they meet."""
+    n = shown.stop - shown.start
+    within = ((max(start - shown.start, 0), min(stop - shown.start, n)) for start, stop in seen)
+    widened = [(first - first % per_pixel, min(last + -last % per_pixel, n)) for first, last in within if first < last]
+    return masks.joined(widened)
 
 
 def _chunks(start: int, stop: int, per_pixel: int, block: int) -> Iterator[tuple[int, int]]:

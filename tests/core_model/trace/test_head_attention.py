@@ -263,6 +263,21 @@ def test_a_gain_multiplies_the_weights_of_its_key(options, size, reduce):
     np.testing.assert_allclose(picture.weights, pooled(gained[rows], size, reduce), atol=1e-6, rtol=2e-5)
 
 
+@pytest.mark.parametrize("head_size", [64, 80])
+def test_weights_of_very_large_scores_are_the_same_in_tiles_and_pictures(head_size):
+    """Whose normalisers must round as they do: a scale of 80 ** -0.5 is no power of two."""
+    trace = long_trace(multi_head(head_size, 1, mask=CAUSAL), 600)
+    heads = trace.heads(SITE, 0)
+    large = replace(heads, q_BHND=1e6 * heads.q_BHND)
+    trace = Trace({(SITE, 0): large}, {}, hidden=trace.hidden, logits=None)
+    whole = trace.attention(SITE, 0, 0)
+    tile = trace.view(SITE, 0, 0, rows=(0, 600), cols=(0, 599))
+    np.testing.assert_allclose(tile.values, whole[:, :599], atol=1e-6)
+    np.testing.assert_allclose(
+        np.nan_to_num(trace.thumbnails(SITE, 60)[0, 0]), pooled(whole, (60, 60), "max"), atol=1e-6
+    )
+
+
 @pytest.mark.parametrize("options", [{}, {"soft_cap": 3.0}, {"sinks": True}, {"normalizer": "relu"}])
 def test_the_row_normalisers_of_a_head_are_computed_once(options, monkeypatch):
     trace = long_trace(multi_head(8, 2, mask=CAUSAL, **options), 60)
