@@ -92,14 +92,15 @@ def activation_bytes(
 def forward_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0, *, dtype_bytes: int = 4) -> int:
     """Bytes a forward pass needs for a moment beside its weights: the widest layer's activations, and the logits twice.
 
-    Attention adds nothing that grows with the square of the length.
+    Attention adds nothing that grows with the square of the length; that of half precision is computed in float32.
     """
+    n_copies = 1 if dtype_bytes == 4 else 1 + 4 // dtype_bytes
     lengths = _lengths(config, n_tokens, n_decoder_tokens)
     widest = 0
     for name, stack in config.stacks.items():
         for layer in stack.layers:
             spec, feed_forward = layer.attention, layer.feed_forward
-            attention = 4 * stack.d_model + 2 * spec.d_query + 2 * spec.d_key
+            attention = 4 * stack.d_model + n_copies * (2 * spec.d_query + 2 * spec.d_key)
             hidden = 4 * stack.d_model + (3 if feed_forward.gated else 2) * feed_forward.d_hidden
             widest = max(widest, lengths[name] * max(attention, hidden))
     n_outputs = config.head.n_outputs if config.head else 0

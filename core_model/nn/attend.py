@@ -21,6 +21,8 @@ _BLOCK_SCORES, _OWN_SCORES = 1 << 23, 1 << 21
 """Scores a block of rows may have at once where the fused kernel is given a mask, and where it cannot do the work: 32
 and 8 MiB in float32. What is computed here goes over a block many times: one that stays in the cache is twice as fast.
 """
+_NEXT_TO_NOTHING = 1e-30
+"""A weight that changes nothing in a sum that is 1 in float32. Without sinks the largest of a row is 1 / n at least."""
 
 
 def attend(
@@ -31,26 +33,24 @@ def attend(
     want_logsumexp: bool = False,
     between: Progress | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Weighted values [B, H, N, D] and, where asked and had exactly, each row's log-sum-exp [B, H, N], sink included.
+    """Weighted values [B, H, N, D] and, where asked for and known exactly, each row's log-sum-exp [B, H, N], sink
+    included; that of a row that sees no key says nothing.
 
     Memory is linear in length: the fused kernel where it can express the scores, else FlexAttention where it compiles,
     else blocks of rows over the keys they see. `between` is called with the share done between pieces of long work on a
     CPU, and may raise to stop it.
     """
-    dtype, is_watched_on_cpu = heads.q_BHND.dtype, want_logsumexp and heads.q_BHND.device.type == "cpu"
+    dtype, is_on_cpu = heads.q_BHND.dtype, heads.q_BHND.device.type == "cpu"
     is_inference = not dropout and not torch.is_grad_enabled()
-    if is_watched_on_cpu and is_inference and dtype in (torch.bfloat16, torch.float16):
-        # In half precision the kernel's exponentials are coarse (5e-5): exact scores would not add up to its
-        # log-sum-exp. To compute that on its own takes longer than to have all of it in float32.
-        wide = replace(heads, q_BHND=heads.q_BHND.float(), k_BKMD=heads.k_BKMD.float())
-        out_BHND, logsumexp_BHN = attend(wide, v_BKMD.float(), want_logsumexp=True, between=between)
-        return out_BHND.to(dtype), logsumexp_BHN
+    if want_logsumexp and is_on_cpu and is_inference:
+        if dtype in (torch.bfloat16, torch.float16):
+            return _in_float32(heads, v_BKMD, between)
+        if dtype == torch.float32 and _has_fusible_keys(heads):
+            return _with_sinks(heads, v_BKMD, between)
     want_logsumexp = want_logsumexp and dtype == torch.float32
-    if is_watched_on_cpu and is_inference and want_logsumexp and _has_fusible_keys(heads):
-        return _with_sinks(heads, v_BKMD, between)
     if _is_one_call(heads):
-        is_long = _n_products(heads) > PIECE_PRODUCTS and v_BKMD.device.type == "cpu"
-        if is_long and between is not None and not dropout and not torch.is_grad_enabled():
+        is_long = _n_products(heads) > PIECE_PRODUCTS
+        if is_long and is_on_cpu and is_inference and between is not None:
             out_BHND, logsumexp_BHN = _attend_in_pieces(heads, v_BKMD, between)
             return out_BHND, logsumexp_BHN if want_logsumexp else None
         mask = _KernelMask(causal=heads.spec.mask.causal)
@@ -74,6 +74,19 @@ def _joined(
     outputs, logsumexps = zip(*parts, strict=True)
     has_logsumexp = all(part is not None for part in logsumexps)
     return torch.cat(outputs, dim=axis), torch.cat(logsumexps, dim=axis) if has_logsumexp else None
+
+
+def _in_float32(
+    heads: HeadInputs, v_BKMD: torch.Tensor, between: Progress | None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Attention of half precision, computed in full.
+
+    In half precision the kernel's exponentials are coarse (5e-5): exact scores would not add up to its log-sum-exp. To
+    compute that on its own takes longer than to have all of it in float32.
+    """
+    wide = replace(heads, q_BHND=heads.q_BHND.float(), k_BKMD=heads.k_BKMD.float())
+    out_BHND, logsumexp_BHN = attend(wide, v_BKMD.float(), want_logsumexp=True, between=between)
+    return out_BHND.to(heads.q_BHND.dtype), logsumexp_BHN
 
 
 def _has_fusible_keys(heads: HeadInputs) -> bool:
@@ -177,7 +190,7 @@ def _row_blocks(heads: HeadInputs) -> Iterator[slice]:
     n_batch, n_heads = heads.q_BHND.shape[:2]
     shares_mask = _is_fusible(heads) and not heads.is_biased
     n_matrices, n_least = (n_batch, 64) if shares_mask else (n_batch * n_heads, 16)
-    n_scores = _BLOCK_SCORES if _is_fusible(heads) else _OWN_SCORES
+    n_scores = _OWN_SCORES if not _is_fusible(heads) and heads.q_BHND.device.type == "cpu" else _BLOCK_SCORES
     window = heads.spec.mask.window
     n_most = heads.n_queries if window is None else max(window, 256)
     start = 0
@@ -202,7 +215,7 @@ def _attend_rows(
         s_BHNM = scores(heads, rows, key_M)
         weights_BHNM = normalize(s_BHNM, heads)
         has_logsumexp = want_logsumexp and heads.spec.normalizer == "softmax"
-        logsumexp_BHN = _logsumexp(s_BHNM, weights_BHNM) if has_logsumexp else None
+        logsumexp_BHN = _logsumexp(s_BHNM, weights_BHNM, heads.sinks_H) if has_logsumexp else None
         weights_BHNM = functional.dropout(weights_BHNM.to(v_BKMD.dtype), dropout, training=dropout > 0)
         out_BKGND = torch.matmul(grouped(weights_BHNM, v_BKMD.shape[1]), v_BKMD[:, :, None])
         return out_BKGND.flatten(1, 2), logsumexp_BHN
@@ -215,10 +228,14 @@ def _attend_rows(
     return _fused(q_BHND, k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)
 
 
-def _logsumexp(s_BHNM: torch.Tensor, weights_BHNM: torch.Tensor) -> torch.Tensor:
-    """Each row's log-sum-exp [B, H, N], sink included: its largest score less the logarithm of its largest weight."""
-    peak_BHN = s_BHNM.detach().amax(-1)
-    return (peak_BHN - weights_BHNM.detach().amax(-1).log()).masked_fill(peak_BHN.isneginf(), float("-inf"))
+def _logsumexp(s_BHNM: torch.Tensor, weights_BHNM: torch.Tensor, sinks_H: torch.Tensor | None) -> torch.Tensor:
+    """Each row's log-sum-exp [B, H, N], sink included: its largest score less the logarithm of its largest weight.
+
+    Where a sink leaves next to nothing for that weight, whose logarithm is then coarse, it is the sink itself.
+    """
+    score_BHN, weight_BHN = s_BHNM.detach().amax(-1), weights_BHNM.detach().amax(-1)
+    nothing = float("-inf") if sinks_H is None else sinks_H.detach().float()[:, None]
+    return torch.where(weight_BHN < _NEXT_TO_NOTHING, nothing, score_BHN - weight_BHN.log())
 
 
 def _fused(

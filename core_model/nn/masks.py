@@ -52,7 +52,7 @@ def coverage(mask: MaskSpec, rows: range, cols: range) -> Literal["all", "some",
 def seen_by_all(mask: MaskSpec, rows: range, cols: range) -> range:
     """Those of the keys at positions `cols`, in one piece, that each of the queries at positions `rows` sees.
 
-    Of the keys beside them, some queries may see some: a prefix and global tokens are not told here.
+    What is seen beyond a window for being a prefix or a global token is not counted.
     """
     behind, ahead = _reach(mask)
     start = cols.start if behind is None else min(max(cols.start, rows[-1] - behind), cols.stop)
@@ -87,13 +87,13 @@ def key_spans(mask: MaskSpec, first: int, last: int, n_keys: int) -> list[tuple[
 
 
 def joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans without empty ones, overlapping ones joined."""
-    joined: list[tuple[int, int]] = []
+    """Spans in ascending order without the empty ones, those that overlap or meet in one."""
+    found: list[tuple[int, int]] = []
     for start, stop in spans:
         if start >= stop:
             continue
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], stop))
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], stop))
         else:
-            joined.append((start, stop))
-    return joined
+            found.append((start, stop))
+    return found

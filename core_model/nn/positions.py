@@ -161,8 +161,10 @@ def score_bias(
     *,
     keys_first: bool = False,
 ) -> torch.Tensor:
-    """What relative position adds to scores [H, N, M], or [H, M, N]; weights are ALiBi's slopes [H] or a table
-    [buckets, H]."""
+    """What relative position adds to scores [H, N, M], or [H, M, N], of queries and keys at ascending positions.
+
+    Weights are ALiBi's slopes [H] or a table [buckets, H].
+    """
     if isinstance(spec, AlibiPositions) and spec.rounded:
         query_HN, key_HM = ((weights.bfloat16()[:, None] * position).float() for position in (query_N, key_M))
         bias_HNM = (key_HM[:, None, :] - query_HN[:, :, None]) * spec.scale

@@ -1,8 +1,8 @@
 """What query i gives key j, and how a row of that becomes weights (Vaswani et al. 2017, section 3.2): pure functions.
 
 `scores` is the one definition of what comes before the normaliser: scale, soft-cap, position bias, mask. The model's
-own forward pass, `core_model.trace.scores` and everything drawn on a screen use it, or a fused kernel that tests hold
-against it.
+own forward pass, `core_model.trace.scores` and everything drawn on a screen use it, or one of two quicker ways that
+tests hold against it: a fused kernel, and `core_model.trace.head_group`.
 
 Shape letters: B batch, N queries, M keys, H heads, K key heads, G query heads a key head, D head size.
 """
@@ -178,17 +178,17 @@ def take_keys(x_BKMD: torch.Tensor, key_M: torch.Tensor) -> torch.Tensor:
 def bias_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor, *, keys_first: bool = False) -> torch.Tensor:
     """What position, or a key that was chosen, adds to scores [B or 1, H, N, M] in float32; or [B or 1, H, M, N]."""
     position, query_N = heads.spec.position, _positions(heads, rows)
-    if heads.chosen_key_N is None and isinstance(position, AlibiPositions | TablePositions):
-        assert heads.bias_weights is not None
-        return score_bias(position, heads.bias_weights.float(), query_N, key_M, keys_first=keys_first)[None]
     if heads.chosen_key_N is not None:
         is_other_NM = key_M[None, :] != heads.chosen_key_N[rows, None]
         bias_BHNM = (is_other_NM * _NEVER_CHOSEN)[None, None]
-    else:
-        assert isinstance(position, DisentangledPositions) and heads.distances is not None
+    elif isinstance(position, DisentangledPositions):
+        assert heads.distances is not None
         q_BHND = heads.q_BHND[:, :, rows].float() * heads.spec.scale
         k_BHMD = take_keys(heads.k_BKMD, key_M).float() * heads.spec.scale
         bias_BHNM = distance_scores(position, heads.distances, q_BHND, k_BHMD, query_N, key_M)
+    else:
+        assert isinstance(position, AlibiPositions | TablePositions) and heads.bias_weights is not None
+        return score_bias(position, heads.bias_weights.float(), query_N, key_M, keys_first=keys_first)[None]
     return bias_BHNM.mT if keys_first else bias_BHNM
 
 

@@ -27,6 +27,8 @@ _GROUP = 12
 """Heads that are computed together at most."""
 _GROUP_BYTES = 1 << 26
 """What the keys of a group may take. Those of one head may take more: they come alone."""
+_HIDDEN_KEYS = 256
+"""Keys hidden at once at least: a few rows may have very many to hide."""
 _ROWS_STEP, _KEYS_STEP = 16, 128
 """Of what a block has multiples of, so that there are few shapes of them: see `core_model.nn.product.few_sizes`."""
 
@@ -34,7 +36,7 @@ _ROWS_STEP, _KEYS_STEP = 16, 128
 class HeadGroup:
     """Heads of one attention that no edit changed, or one that was, over some keys; all by default.
 
-    `gain_M` is what the weights of each key are multiplied by.
+    `cols` are the keys whose blocks may be asked for, `gain_M` what the weights of each key are multiplied by.
     """
 
     def __init__(self, heads: HeadInputs, cols: slice | None = None, gain_M: torch.Tensor | None = None) -> None:
@@ -67,8 +69,9 @@ class HeadGroup:
             e_MHN = self._scores(rows, cols, torch.zeros_like(normalizer_HN)).div_(normalizer_HN)
         if self._gain_M is not None:
             gain_M11 = self._gain_M[cols, None, None]
-            e_MHN = e_MHN.add_(gain_M11.log()) if self._is_softmax else e_MHN.mul_(gain_M11)
-            self._hide(e_MHN, rows, cols)  # a gain of 0 or without end makes of -inf what is no number
+            # A gain of 0 leaves a weight of 0, as -1e30 does, and does not mask; one without end must not show what is.
+            e_MHN = e_MHN.add_(gain_M11.log().clamp_(min=-1e30)) if self._is_softmax else e_MHN.mul_(gain_M11)
+            self._hide(e_MHN, rows, cols)
         return e_MHN
 
     def to_weights(self, exponents: torch.Tensor) -> torch.Tensor:
@@ -88,7 +91,7 @@ class HeadGroup:
         for first in range(0, len(wanted), self.n_block_rows):
             block = wanted[first : first + self.n_block_rows]
             fill(slice(block.start, block.stop, block.step), normalizer_HN[:, first : first + len(block)], cancel)
-        return settled(normalizer_HN) if self._is_softmax else normalizer_HN
+        return normalizer_of(normalizer_HN) if self._is_softmax else normalizer_HN
 
     def _fill_logsumexp(self, rows: slice, logsumexp_HN: torch.Tensor, cancel: CancelToken | None) -> None:
         logsumexp_HN.fill_(float("-inf"))
@@ -123,7 +126,8 @@ class HeadGroup:
                 yield slice(first, min(first + n_cols, stop))
 
     def _scores(self, rows: slice, cols: slice, shift_HN: torch.Tensor) -> torch.Tensor:
-        """Scores [M, H, N] and what is to be added to each row of them; masked cells are -inf."""
+        """Scores plus the shift of their row [M, H, N]; masked cells are -inf."""
+        assert self._cols.start <= cols.start and cols.stop <= self._cols.stop
         spec, n_rows = self._heads.spec, shift_HN.shape[1]
         n_cols, n_key_heads, missing = cols.stop - cols.start, self._keys.shape[1], -n_rows % _ROWS_STEP
         q_HED = torch.empty(self.n_heads, n_rows + missing, spec.head_size, device=self.device)
@@ -161,25 +165,28 @@ class HeadGroup:
             e_MHN.masked_fill_(masked_MN[:, None], float("-inf"))
             return
         mask, queries = self._heads.spec.mask, self._positions(rows)
-        seen, n_hidden = masks.seen_by_all(mask, queries, range(cols.start, cols.stop)), max(256, len(queries))
+        seen = masks.seen_by_all(mask, queries, range(cols.start, cols.stop))
+        n_keys = max(_HIDDEN_KEYS, len(queries))
         for first, stop in ((cols.start, seen.start), (seen.stop, cols.stop)):
-            for key in range(first, stop, n_hidden):
-                keys = range(key, min(key + n_hidden, stop))
+            for key in range(first, stop, n_keys):
+                keys = range(key, min(key + n_keys, stop))
                 # Where only distances count, all blocks that lie so to each other are hidden alike.
                 origin = 0 if mask.n_prefix or mask.n_global else min(queries.start, keys.start)
-                kept_M1N, infinite_M1N = _hiding_bits(mask, _less(queries, origin), _less(keys, origin), self.device)
+                kept_M1N, infinite_M1N = _hiding_bits(
+                    mask, _moved(queries, -origin), _moved(keys, -origin), self.device
+                )
                 bits_MHN = e_MHN[key - cols.start : keys.stop - cols.start].view(torch.int32)
                 bits_MHN.bitwise_and_(kept_M1N).bitwise_or_(infinite_M1N)
 
     def _positions(self, rows: slice) -> range:
         """The positions of the queries of a slice, which may step."""
-        return _less(range(*rows.indices(self._heads.n_queries)), -self._heads.query_start)
+        return _moved(range(*rows.indices(self._heads.n_queries)), self._heads.query_start)
 
     def _keys_of(self, cols: slice) -> torch.Tensor:
         return torch.arange(cols.start, cols.stop, device=self.device)
 
 
-def groups(heads: HeadInputs) -> Iterator[tuple[slice, HeadInputs]]:
+def head_groups(heads: HeadInputs) -> Iterator[tuple[slice, HeadInputs]]:
     """The heads to compute together: some key heads with all that share them, or some of those that share one."""
     n_heads, n_key_heads = heads.q_BHND.shape[1], heads.k_BKMD.shape[1]
     if heads.replaced:
@@ -195,7 +202,7 @@ def groups(heads: HeadInputs) -> Iterator[tuple[slice, HeadInputs]]:
             yield together, heads.of_heads(together)
 
 
-def settled(logsumexp: torch.Tensor) -> torch.Tensor:
+def normalizer_of(logsumexp: torch.Tensor) -> torch.Tensor:
     """Log-sum-exps to subtract: +inf for a row that sees no key, whose weights are 0; NaN where scores overflow."""
     overflows, sees_none = logsumexp.isposinf(), logsumexp.isneginf()
     return logsumexp.masked_fill(overflows, float("nan")).masked_fill(sees_none, float("inf"))
@@ -213,5 +220,5 @@ def _hiding_bits(
     return kept_M1N, ~kept_M1N & infinity
 
 
-def _less(positions: range, origin: int) -> range:
-    return range(positions.start - origin, positions.stop - origin, positions.step)
+def _moved(positions: range, by: int) -> range:
+    return range(positions.start + by, positions.stop + by, positions.step)

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 import torch
 
 from core_model.cancel import CancelToken
+from core_model.nn import masks
 from core_model.nn.scores import HeadInputs, normalize, scores, visible_block
-from core_model.trace.head_group import HeadGroup, groups, settled
+from core_model.trace.head_group import HeadGroup, head_groups, normalizer_of
 
 _WHOLE_ROWS_SCORES = 1 << 21
 """Scores of whole rows held at once: 8 MiB."""
@@ -97,12 +98,13 @@ class HeadScores:
     def _known_normalizer(self) -> torch.Tensor | None:
         """The row normalisers [N] if they need no work: computed before, or by the kernel of the forward pass."""
         if self._row_normalizer is None and self._head.logsumexp_BHN is not None:
-            self._row_normalizer = settled(self._head.logsumexp_BHN[0, 0].float())
+            self._row_normalizer = normalizer_of(self._head.logsumexp_BHN[0, 0].float())
         return self._row_normalizer
 
     def reach(self, rows: slice) -> slice:
         """The keys between the first and the last that any of the rows may see; those outside are masked."""
-        spans = HeadGroup(self._head).spans(rows)
+        start = self._head.query_start
+        spans = masks.key_spans(self._head.spec.mask, rows.start + start, rows.stop - 1 + start, self.n_keys)
         return slice(spans[0][0], spans[-1][1]) if spans else slice(0, 0)
 
     def _keys(self, cols: slice) -> torch.Tensor:
@@ -118,10 +120,10 @@ class HeadScores:
         return weights_NM if hidden_NM is None else weights_NM.masked_fill_(hidden_NM, 0.0)
 
 
-def prepare_together(heads: HeadInputs, scores: Sequence[HeadScores], cancel: CancelToken | None = None) -> None:
+def prepare_together(heads: HeadInputs, each: Sequence[HeadScores], cancel: CancelToken | None = None) -> None:
     """The row normalisers of all heads of one attention, those at once that share a product."""
-    for together, inputs in groups(heads):
-        if not all(head.is_prepared for head in scores[together]):
+    for together, inputs in head_groups(heads):
+        if not all(head.is_prepared for head in each[together]):
             normalizer_HN = HeadGroup(inputs).normalizers(slice(0, heads.n_queries), cancel)
-            for head, normalizer_N in zip(scores[together], normalizer_HN, strict=True):
+            for head, normalizer_N in zip(each[together], normalizer_HN, strict=True):
                 head.keep(normalizer_N.clone())

@@ -201,10 +201,11 @@ class Trace:
 
     def thumbnails(self, site: str, size: int = 64, *, cancel: CancelToken | None = None) -> FloatArray:
         """Max-pooled pictures of all heads [layers, heads, Y, X], at most `size` pixels a side; NaN where masked."""
-        return _array(torch.stack([self._thumbnails(site, layer, size, cancel) for layer in self._layers(site)]))
-
-    def _thumbnails(self, site: str, layer: int, size: int, cancel: CancelToken | None) -> torch.Tensor:
-        return thumbnails(self._heads[site, layer], self._prepared(site, layer, cancel), size, cancel=cancel)
+        layers = [
+            thumbnails(self._heads[site, layer], self._each_head(site, layer), size, cancel=cancel)
+            for layer in self._layers(site)
+        ]
+        return _array(torch.stack(layers))
 
     @property
     def activations(self) -> tuple[str, ...]:
@@ -248,15 +249,12 @@ class Trace:
         heads = self._heads[site, layer]
         if not (heads.q_BHND.isfinite().all() and heads.k_BKMD.isfinite().all()):
             return True
-        normalizer_HN = torch.stack([head.row_normalizer for head in self._prepared(site, layer, cancel)])
-        return bool(normalizer_HN.isnan().any())
+        each = self._each_head(site, layer)
+        prepare_together(heads, each, cancel)
+        return bool(torch.stack([head.row_normalizer for head in each]).isnan().any())
 
-    def _prepared(self, site: str, layer: int, cancel: CancelToken | None) -> list[HeadScores]:
-        """All heads of one attention, with their row normalisers known."""
-        heads = self._heads[site, layer]
-        scores = [self.head(site, layer, head) for head in range(heads.q_BHND.shape[1])]
-        prepare_together(heads, scores, cancel)
-        return scores
+    def _each_head(self, site: str, layer: int) -> list[HeadScores]:
+        return [self.head(site, layer, head) for head in range(self._heads[site, layer].q_BHND.shape[1])]
 
     def _layers(self, site: str) -> list[int]:
         layers = [layer for known, layer in self._heads if known == site]

@@ -16,8 +16,8 @@ from core_model.errors import TraceError
 from core_model.nn import masks
 from core_model.nn.scores import HeadInputs
 from core_model.results import Reduce
-from core_model.trace.head_group import HeadGroup, groups
-from core_model.trace.scores import HeadScores
+from core_model.trace.head_group import HeadGroup, head_groups
+from core_model.trace.scores import HeadScores, prepare_together
 
 _SAMPLE_SCORES = {True: 1 << 24, False: 1 << 22}
 """Scores of the whole rows that a sample takes cells from, with their normalisers known or to be computed: with these,
@@ -79,17 +79,18 @@ def _gained(
 
 
 def thumbnails(
-    heads: HeadInputs, scores: Sequence[HeadScores], size: int, *, cancel: CancelToken | None = None
+    heads: HeadInputs, each: Sequence[HeadScores], size: int, *, cancel: CancelToken | None = None
 ) -> torch.Tensor:
     """Max-pooled pictures [H, Y, X] of the whole of every head, at most `size` pixels a side; NaN where masked.
 
-    `scores` are those of each of the heads.
+    `each` are the scores of each of the heads.
     """
+    prepare_together(heads, each, cancel)
     rows, cols = slice(0, heads.n_queries), slice(0, heads.n_keys)
     cells = -(-heads.n_queries // size), -(-heads.n_keys // size)
     pictures: list[torch.Tensor] = []
-    for together, inputs in groups(heads):
-        normalizer_HN = torch.stack([head.row_normalizer for head in scores[together]])
+    for together, inputs in head_groups(heads):
+        normalizer_HN = torch.stack([head.row_normalizer for head in each[together]])
         picture = _Canvas(HeadGroup(inputs), normalizer_HN, rows, cols, cells, "max").fill(cancel)
         pictures.append(picture.weights.masked_fill(picture.masked, float("nan")))
     return torch.cat(pictures)

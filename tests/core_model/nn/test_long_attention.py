@@ -92,17 +92,16 @@ def test_a_cut_triangle_of_half_precision_is_off_by_three_roundings_at_most(shar
     assert error <= 3 * 2**-9 * v_BKMD.abs().max()
 
 
-@pytest.mark.parametrize("mask", [CAUSAL, FULL], ids=lambda mask: mask.label)
-def test_a_watched_pass_of_half_precision_is_computed_in_full(mask):
-    """The output is one rounding off, the log-sum-exp that of the very queries and keys."""
-    heads, v_BKMD = attention(300, mask, dtype=torch.bfloat16)
-    with torch.inference_mode():
-        out, logsumexp = attend(heads, v_BKMD, want_logsumexp=True)
-    expected, expected_logsumexp = dense(heads, v_BKMD)
-    assert out.dtype == torch.bfloat16
-    torch.testing.assert_close(out.double(), expected, atol=1e-6, rtol=2**-8)
-    assert logsumexp is not None
-    torch.testing.assert_close(logsumexp.double(), expected_logsumexp, atol=2e-6, rtol=1e-6)
+def test_heads_with_sinks_are_put_together_from_pieces(shares):
+    plain, v_BKMD = attention(600, CAUSAL)
+    sinks_H = torch.linspace(-3, 3, 6)
+    heads = replace(plain, spec=replace(plain.spec, sinks=True), sinks_H=sinks_H)
+    (out, logsumexp), told = shares(600 * 256 * SIZE, heads, v_BKMD)
+    assert len(told) == 6 * 3
+    values, keys = dense(plain, v_BKMD)
+    expected = torch.logaddexp(keys, sinks_H.double()[:, None])
+    torch.testing.assert_close(logsumexp.double(), expected, atol=2e-6, rtol=1e-6)
+    torch.testing.assert_close(out.double(), values * (keys - expected).exp()[..., None], atol=2e-6, rtol=1e-5)
 
 
 def test_no_piece_is_longer_than_the_limit_unless_it_is_the_shortest(shares):
@@ -149,6 +148,7 @@ def test_what_is_trained_is_one_call(shares, monkeypatch):
 def test_a_trace_is_stopped_within_one_attention(monkeypatch, options):
     monkeypatch.setattr(module, "PIECE_PRODUCTS", 1)
     monkeypatch.setattr(module, "_BLOCK_SCORES", 1)
+    monkeypatch.setattr(module, "_OWN_SCORES", 1)
     model = models.make(models.decoder_only(multi_head(16, 4, **options), n_layers=2))
     token, seen = CancelToken(), []
 

@@ -261,6 +261,8 @@ def test_a_gain_multiplies_the_weights_of_its_key(options, size, reduce):
     rows = slice(100, 590)
     picture = pool(trace.head(SITE, 0, 0), rows, slice(0, 700), size, reduce, gain_M=gain_M)
     np.testing.assert_allclose(picture.weights, pooled(gained[rows], size, reduce), atol=1e-6, rtol=2e-5)
+    sees = np.tril(np.ones((700, 700)))[rows]
+    assert np.array_equal(picture.masked, pooled(sees, size, "max" if reduce == "mean" else reduce) == 0)
 
 
 @pytest.mark.parametrize("head_size", [64, 80])
