@@ -166,7 +166,8 @@ def score_bias(
     Weights are ALiBi's slopes [H] or a table [buckets, H].
     """
     if isinstance(spec, AlibiPositions) and spec.rounded:
-        query_HN, key_HM = ((weights.bfloat16()[:, None] * position).float() for position in (query_N, key_M))
+        # Positions are rounded before they are multiplied. PyTorch does so by itself, but not where there is only one.
+        query_HN, key_HM = ((weights.bfloat16()[:, None] * at.bfloat16()).float() for at in (query_N, key_M))
         bias_HNM = (key_HM[:, None, :] - query_HN[:, :, None]) * spec.scale
     elif isinstance(spec, GridPositions):
         bias_HNM = weights[grid_bucket(spec, query_N[:, None], key_M[None, :])].permute(2, 0, 1)
