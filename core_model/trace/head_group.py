@@ -44,8 +44,9 @@ class HeadGroup:
         self._gain_M = gain_M
         self.n_heads, self.device = heads.q_BHND.shape[1], heads.q_BHND.device
         self._is_softmax = heads.spec.normalizer == "softmax"
-        self.n_block_rows = max(1, _BLOCK_ROWS * 3 // max(3, self.n_heads))
-        """Rows of a block that is quick to compute."""
+        self.n_block_rows = max(1, min(_BLOCK_ROWS, 3 * _BLOCK_ROWS // self.n_heads))
+        """Rows of a block that is quick to compute: few of each of many heads, for under a causal mask the last square
+        of a block is half hidden."""
 
     def n_block_cols(self, n_rows: int) -> int:
         """Keys of a block of so many rows that is quick to compute and fits into the processor's cache."""
@@ -86,12 +87,12 @@ class HeadGroup:
         """
         wanted = range(*rows.indices(self._heads.n_queries))
         # Small results made between large blocks would keep the blocks' memory from being used again.
-        normalizer_HN = torch.empty(self.n_heads, len(wanted), device=self.device)
+        found_HN = torch.empty(self.n_heads, len(wanted), device=self.device)
         fill = self._fill_logsumexp if self._is_softmax else self._fill_visible
         for first in range(0, len(wanted), self.n_block_rows):
             block = wanted[first : first + self.n_block_rows]
-            fill(slice(block.start, block.stop, block.step), normalizer_HN[:, first : first + len(block)], cancel)
-        return normalizer_of(normalizer_HN) if self._is_softmax else normalizer_HN
+            fill(slice(block.start, block.stop, block.step), found_HN[:, first : first + len(block)], cancel)
+        return to_subtract(found_HN) if self._is_softmax else found_HN
 
     def _fill_logsumexp(self, rows: slice, logsumexp_HN: torch.Tensor, cancel: CancelToken | None) -> None:
         logsumexp_HN.fill_(float("-inf"))
@@ -202,8 +203,9 @@ def head_groups(heads: HeadInputs) -> Iterator[tuple[slice, HeadInputs]]:
             yield together, heads.of_heads(together)
 
 
-def normalizer_of(logsumexp: torch.Tensor) -> torch.Tensor:
-    """Log-sum-exps to subtract: +inf for a row that sees no key, whose weights are 0; NaN where scores overflow."""
+def to_subtract(logsumexp: torch.Tensor) -> torch.Tensor:
+    """Log-sum-exps as they are subtracted: +inf for a row that sees no key, whose weights are 0; NaN where scores
+    overflow."""
     overflows, sees_none = logsumexp.isposinf(), logsumexp.isneginf()
     return logsumexp.masked_fill(overflows, float("nan")).masked_fill(sees_none, float("inf"))
 

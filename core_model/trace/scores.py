@@ -1,8 +1,8 @@
 """The attention of one head, evaluated for any block of rows and columns, exactly, without ever holding the whole.
 
-A row's normaliser is computed once and kept (or taken from the forward pass, whose kernel computes it anyway); from
-then on a weight is exp(score - logsumexp) wherever it is asked for. Everything drawn or written comes from
-`HeadScores`.
+A row's normaliser is computed once and kept (or taken from the forward pass, which computes it anyway); from then on a
+weight is exp(score - logsumexp) wherever it is asked for. Rows, tiles, samples, statistics and files come from
+`HeadScores`; pooled pictures from `core_model.trace.head_group`, with the same normalisers.
 
 Shape letters: N rows (queries) of a block, M columns (keys) of a block, D head size.
 """
@@ -16,7 +16,7 @@ import torch
 from core_model.cancel import CancelToken
 from core_model.nn import masks
 from core_model.nn.scores import HeadInputs, normalize, scores, visible_block
-from core_model.trace.head_group import HeadGroup, head_groups, normalizer_of
+from core_model.trace.head_group import HeadGroup, head_groups, to_subtract
 
 _WHOLE_ROWS_SCORES = 1 << 21
 """Scores of whole rows held at once: 8 MiB."""
@@ -81,7 +81,7 @@ class HeadScores:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the row normalisers need no work: computed before, or by the kernel of the forward pass."""
+        """Whether the row normalisers need no work: computed before, or by the forward pass."""
         return self._row_normalizer is not None or self._head.logsumexp_BHN is not None
 
     def prepare(self, cancel: CancelToken | None = None) -> torch.Tensor:
@@ -96,9 +96,9 @@ class HeadScores:
         self._row_normalizer = normalizer_N
 
     def _known_normalizer(self) -> torch.Tensor | None:
-        """The row normalisers [N] if they need no work: computed before, or by the kernel of the forward pass."""
+        """The row normalisers [N], if `is_prepared`."""
         if self._row_normalizer is None and self._head.logsumexp_BHN is not None:
-            self._row_normalizer = normalizer_of(self._head.logsumexp_BHN[0, 0].float())
+            self._row_normalizer = to_subtract(self._head.logsumexp_BHN[0, 0].float())
         return self._row_normalizer
 
     def reach(self, rows: slice) -> slice:
