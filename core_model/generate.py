@@ -11,8 +11,9 @@ longrope, at every token with dynamic, which then costs a whole pass a token.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import inf
 
 import torch
 
@@ -20,11 +21,12 @@ from core_model.cancel import CancelToken
 from core_model.config import RotaryPositions
 from core_model.errors import ConfigError, TraceError
 from core_model.nn.cache import KeyValueCache
+from core_model.nn.inference import looking_at
 from core_model.nn.positions import turns_alike
 from core_model.nn.scores import HeadInputs
-from core_model.nn.tap import Tap
 from core_model.nn.transformer import Transformer
 from core_model.trace.inputs import Inputs
+from core_model.trace.tap import CollectingTap
 from core_model.trace.tensors import checked_tensors
 from core_model.trace.trace import Trace, check_memory
 
@@ -44,8 +46,8 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.temperature < 0:
-            raise ConfigError(f"temperature is {self.temperature}: it must be 0 (greedy) or above")
+        if not 0 <= self.temperature < inf:
+            raise ConfigError(f"temperature is {self.temperature}: it must be 0 (greedy) or a number above")
         if self.top_k is not None and self.top_k < 1:
             raise ConfigError(f"top_k is {self.top_k}: it must be at least 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:
@@ -60,12 +62,13 @@ class GeneratedToken:
     probability: float
 
 
-class Generation:
+class Generation(Iterator[GeneratedToken]):
     """Tokens one after the other; iterate to draw them, then ask for the trace of everything.
 
     The prompt is `inputs` (for an encoder-decoder: the source, and decoder_ids to start from). Stops after n_tokens,
-    at the model's end token, or at its last position. Raises TraceError where the model writes no text or the whole
-    does not fit into memory, Cancelled when asked to stop, within a step too.
+    at the model's end token, or at its last position. Raises TraceError where the model writes no text, its logits are
+    no numbers or the whole does not fit into memory, Cancelled when asked to stop, within a step too; whoever goes on
+    after that gets the tokens that were still to come.
     """
 
     def __init__(
@@ -83,6 +86,8 @@ class Generation:
             raise TraceError("this model has no language-model head: it cannot generate text")
         self._model, self._sampling, self._cancel = model, sampling, cancel
         given = checked_tensors(model, inputs)
+        if model.encoder is None and given.type_ids_BN is not None and given.type_ids_BN.any():
+            raise TraceError("type_ids say nothing of tokens that are still to be drawn: leave them out to generate")
         self._first_BN, self._type_ids_BN = given.first, given.type_ids_BN
         prompt_BN = given.first if given.second is None else given.second
         if prompt_BN.is_floating_point():
@@ -90,36 +95,43 @@ class Generation:
         *before, n_prompt = given.n_tokens(model.config)
         check_memory(model, (*before, n_prompt + n_tokens))
         self._ids: list[int] = prompt_BN[0].tolist()
-        self._n_tokens, self._n_fed, self._was_turned_otherwise = n_tokens, 0, False
-        self._tap = _StitchingTap(cancel)
+        self._n_prompt, self._n_tokens = n_prompt, n_tokens
+        self._generator = torch.Generator().manual_seed(sampling.seed)
+        self._was_turned_otherwise = False
+        self._memory_BMC: torch.Tensor | None = None
+        self._heads: dict[tuple[str, int], HeadInputs] = {}
+        self._begin_text()
+
+    def _begin_text(self) -> None:
+        """No token is fed yet; the source, where there is one, may be."""
+        self._heads = {key: heads for key, heads in self._heads.items() if not key[0].startswith("decoder.")}
+        self._hidden: list[torch.Tensor] = []
+        self._logits: list[torch.Tensor] = []
+        self._cache, self._n_fed = KeyValueCache(), 0
 
     @property
     def ids(self) -> tuple[int, ...]:
         """The prompt of the decoder and all tokens drawn so far."""
         return tuple(self._ids)
 
-    def __iter__(self) -> Iterator[GeneratedToken]:
-        generator = torch.Generator().manual_seed(self._sampling.seed)
-        cache, new_ids = KeyValueCache(), list(self._ids)
-        limit = self._model.config.output_stack.max_length
-        with torch.inference_mode():
-            memory_BMC = self._memory()
-            for _ in range(self._n_tokens):
-                if self._cancel is not None:
-                    self._cancel.check()
-                if limit is not None and len(self._ids) > limit:
-                    return
-                if self._is_turned_otherwise():
-                    cache, new_ids = KeyValueCache(), list(self._ids)
-                    self._tap.forget("decoder")
-                logits_V = self._step(new_ids, memory_BMC, cache)
-                self._n_fed = len(self._ids)
-                token = draw(logits_V, self._sampling, generator)
-                self._ids.append(token.id)
-                new_ids = [token.id]
-                yield token
-                if token.id == self._model.config.special.end:
-                    return
+    def __next__(self) -> GeneratedToken:
+        if self._is_over():
+            raise StopIteration
+        if self._cancel is not None:
+            self._cancel.check()
+        with looking_at(self._model):
+            if self._model.encoder is not None and self._memory_BMC is None:
+                self._read_source()
+            if self._n_fed < len(self._ids):
+                self._feed()
+            token = draw(self._logits[-1][-1], self._sampling, self._generator)
+        self._ids.append(token.id)
+        return token
+
+    def _is_over(self) -> bool:
+        drawn, limit = self._ids[self._n_prompt :], self._model.config.output_stack.max_length
+        has_ended = bool(drawn) and drawn[-1] == self._model.config.special.end
+        return has_ended or len(drawn) >= self._n_tokens or (limit is not None and len(self._ids) > limit)
 
     def trace(self) -> Trace:
         """Attention of all tokens that were fed, prompt and drawn: queries of every step over all keys.
@@ -127,12 +139,12 @@ class Generation:
         Where rotary frequencies changed on the way, all are those of the whole text, which its notes say: a token was
         then drawn from other logits than those of the trace, those of the text before it.
         """
-        if not self._tap.heads:
+        if not self._n_fed:
             raise TraceError("nothing was generated yet: draw at least one token first")
-        hidden_NC = torch.cat(self._tap.hidden).float().cpu().numpy()
-        logits_NV = torch.cat(self._tap.logits).float().cpu().numpy()
+        hidden_NC = torch.cat(self._hidden).float().cpu().numpy()
+        logits_NV = torch.cat(self._logits).float().cpu().numpy()
         notes = (_TURNED_OTHERWISE,) if self._was_turned_otherwise else ()
-        return Trace(self._tap.heads, {}, hidden=hidden_NC, logits=logits_NV, notes=notes)
+        return Trace(self._heads, {}, hidden=hidden_NC, logits=logits_NV, notes=notes)
 
     def _is_turned_otherwise(self) -> bool:
         """Whether the tokens fed so far would be turned by other angles in the text as long as it is now."""
@@ -143,29 +155,48 @@ class Generation:
         self._was_turned_otherwise |= changed
         return changed
 
-    def _memory(self) -> torch.Tensor | None:
+    def _read_source(self) -> None:
         """The encoder's output, once."""
-        if self._model.encoder is None:
-            return None
-        return self._model.encode(self._first_BN, self._type_ids_BN, tap=self._tap)
+        tap = CollectingTap(cancel=self._cancel)
+        self._memory_BMC = self._model.encode(self._first_BN, self._type_ids_BN, tap=tap)
+        self._heads |= tap.heads
 
-    def _step(self, new_ids: Sequence[int], memory_BMC: torch.Tensor | None, cache: KeyValueCache) -> torch.Tensor:
-        """Logits [V] after the new tokens."""
-        device = next(self._model.parameters()).device
-        ids_BN = torch.tensor([list(new_ids)], device=device)
-        hidden_BNC = self._model.decode(ids_BN, memory_BMC, cache=cache, tap=self._tap)
-        logits_BNV = self._model.logits(hidden_BNC)
-        self._tap.hidden.append(hidden_BNC[0])
-        self._tap.logits.append(logits_BNV[0])
-        return logits_BNV[0, -1]
+    def _feed(self) -> None:
+        """Run the tokens that are new. A step that is stopped leaves nothing behind."""
+        if self._is_turned_otherwise():
+            self._begin_text()
+        tap, cache = CollectingTap(cancel=self._cancel), self._cache.copy()
+        ids_BN = torch.tensor([self._ids[self._n_fed :]], device=next(self._model.parameters()).device)
+        hidden_BNC = self._model.decode(ids_BN, self._memory_BMC, cache=cache, tap=tap)
+        logits_BNV = self._model.logits(hidden_BNC, tap=tap)
+        self._cache, self._n_fed = cache, len(self._ids)
+        self._hidden.append(hidden_BNC[0])
+        self._logits.append(logits_BNV[0])
+        for key, heads in tap.heads.items():
+            self._heads[key] = _stitched(self._heads[key], heads) if key in self._heads else heads
+
+
+def _stitched(before: HeadInputs, heads: HeadInputs) -> HeadInputs:
+    """The queries of all steps; the last step's keys are the keys of all."""
+    logsumexp_BHN = None
+    if before.logsumexp_BHN is not None and heads.logsumexp_BHN is not None:
+        logsumexp_BHN = torch.cat((before.logsumexp_BHN, heads.logsumexp_BHN), dim=2)
+    q_BHND = torch.cat((before.q_BHND, heads.q_BHND), dim=2)
+    return replace(heads, query_start=0, q_BHND=q_BHND, logsumexp_BHN=logsumexp_BHN)
 
 
 def draw(logits_V: torch.Tensor, sampling: Sampling, generator: torch.Generator) -> GeneratedToken:
-    """One token from logits [V]."""
+    """One token from logits [V]. Raises TraceError where they are no numbers."""
+    logits_V = logits_V.float().cpu()
+    best = int(logits_V.argmax())
+    if not logits_V[best].isfinite():
+        raise TraceError(
+            f"the logits of the next token hold {logits_V[best].item()}: no token can be drawn from them; "
+            "look for weights that are no numbers"
+        )
     if sampling.temperature == 0:
-        best = int(logits_V.argmax())
-        return GeneratedToken(id=best, probability=float(logits_V.float().softmax(-1)[best]))
-    probability_V = (logits_V.float().cpu() / sampling.temperature).softmax(-1)
+        return GeneratedToken(id=best, probability=float(logits_V.softmax(-1)[best]))
+    probability_V = ((logits_V - logits_V[best]) / sampling.temperature).softmax(-1)
     order_V = probability_V.argsort(descending=True, stable=True)
     kept_V = probability_V[order_V]
     if sampling.top_k is not None:
@@ -175,43 +206,3 @@ def draw(logits_V: torch.Tensor, sampling: Sampling, generator: torch.Generator)
         kept_V[mass_before_V >= sampling.top_p] = 0
     token = int(order_V[torch.multinomial(kept_V, 1, generator=generator)])
     return GeneratedToken(id=token, probability=float(probability_V[token]))
-
-
-class _StitchingTap(Tap):
-    """Joins the queries of every step; the last step's keys are the keys of all."""
-
-    wants_logsumexp = True
-
-    def __init__(self, cancel: CancelToken | None) -> None:
-        self._cancel = cancel
-        self.heads: dict[tuple[str, int], HeadInputs] = {}
-        self.hidden: list[torch.Tensor] = []
-        self.logits: list[torch.Tensor] = []
-
-    def forget(self, stack: str) -> None:
-        """Begin anew with the steps of a stack, and with what comes out of it."""
-        self.heads = {key: heads for key, heads in self.heads.items() if not key[0].startswith(f"{stack}.")}
-        self.hidden, self.logits = [], []
-
-    def pause(self) -> None:
-        """Heed cancel within a step: that of a long prompt takes long."""
-        if self._cancel is not None:
-            self._cancel.check()
-
-    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
-        self.pause()
-        return x
-
-    def attending(self, share: float) -> None:
-        self.pause()
-
-    def attention(self, site: str, layer: int, heads: HeadInputs) -> None:
-        before = self.heads.get((site, layer))
-        if before is None:
-            self.heads[site, layer] = heads
-            return
-        logsumexp_BHN = None
-        if before.logsumexp_BHN is not None and heads.logsumexp_BHN is not None:
-            logsumexp_BHN = torch.cat((before.logsumexp_BHN, heads.logsumexp_BHN), dim=2)
-        q_BHND = torch.cat((before.q_BHND, heads.q_BHND), dim=2)
-        self.heads[site, layer] = replace(heads, query_start=0, q_BHND=q_BHND, logsumexp_BHN=logsumexp_BHN)

@@ -18,6 +18,12 @@ class KeyValueCache:
     def __init__(self) -> None:
         self._entries: dict[tuple[str, int], tuple[torch.Tensor, torch.Tensor]] = {}
 
+    def copy(self) -> KeyValueCache:
+        """One that grows by itself from here; what was kept is shared."""
+        copy = KeyValueCache()
+        copy._entries = dict(self._entries)
+        return copy
+
     def has(self, site: str, layer: int) -> bool:
         """Whether this attention has been run before."""
         return (site, layer) in self._entries

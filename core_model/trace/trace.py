@@ -15,6 +15,7 @@ from core_model import counts
 from core_model.cancel import CancelToken, Progress
 from core_model.device import available_memory, keep_freed_memory
 from core_model.errors import TraceError
+from core_model.nn.inference import looking_at
 from core_model.nn.scores import HeadInputs
 from core_model.nn.transformer import Transformer
 from core_model.results import BoolArray, CellFacts, FloatArray, HeatmapView, Reduce, read_only
@@ -49,16 +50,11 @@ def run_trace(
     check_memory(model, given.n_tokens(model.config), keep)
     n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
     tap = CollectingTap(keep=keep, edits=edits, cancel=cancel, progress=progress, n_attentions=n_attentions)
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            hidden = _hidden(model, given, tap)
-            hidden_BNC = next(iter(hidden.values()))
-            vectors = model.vectors(hidden, given.by_stack, tap=tap) if model.vectors is not None else {}
-            logits_BNV = model.similarity(vectors, tap=tap) if model.head is None else model.logits(hidden_BNC, tap=tap)
-    finally:
-        model.train(was_training)
+    with looking_at(model):
+        hidden = _hidden(model, given, tap)
+        hidden_BNC = next(iter(hidden.values()))
+        vectors = model.vectors(hidden, given.by_stack, tap=tap) if model.vectors is not None else {}
+        logits_BNV = model.similarity(vectors, tap=tap) if model.head is None else model.logits(hidden_BNC, tap=tap)
     tap.check_all_used()
     logits = None if logits_BNV is None else _array(logits_BNV[0])
     notes = (*inputs.notes, *given.notes(model.config))

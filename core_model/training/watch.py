@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from core_model.nn.inference import looking_at
 from core_model.nn.tap import Tap
 from core_model.nn.transformer import Transformer
 from core_model.results import read_only
@@ -52,11 +53,8 @@ def to_device(batch: Batch, device: torch.device) -> DeviceBatch:
 
 def accuracy(model: Transformer, batch: DeviceBatch, precision: MixedPrecision) -> float:
     """The share of targets that the model, in eval mode, finds most probable, each given the right ones before it."""
-    was_training = model.training
-    model.eval()
-    with torch.inference_mode(), precision.autocast():
+    with looking_at(model), precision.autocast():
         predicted = batch.logits(model).argmax(-1)
-    model.train(was_training)
     asked = batch.targets != IGNORED
     return (predicted == batch.targets)[asked].float().mean().item()
 

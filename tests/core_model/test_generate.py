@@ -168,6 +168,76 @@ def test_it_stops_within_the_step_of_its_prompt() -> None:
         next(iter(Generation(model, Inputs(ids=PROMPT), n_tokens=5, cancel=token)))
 
 
+def test_a_step_that_was_stopped_leaves_nothing_behind_and_whoever_goes_on_gets_the_same_tokens() -> None:
+    model = models.make(models.encoder_decoder())
+    assert model.encoder is not None and model.decoder is not None
+    inputs, sampling = Inputs(ids=PROMPT, decoder_ids=[2, 7]), Sampling(seed=3)
+    undisturbed = Generation(model, inputs, n_tokens=5, sampling=sampling)
+    expected = [token.id for token in undisturbed]
+    generation, drawn = Generation(model, inputs, n_tokens=5, sampling=sampling), []
+    for stopped, n_more in ((model.encoder.layer(1), 0), (model.decoder.layer(1), 2), (model.decoder.layer(1), 3)):
+        hook = stopped.register_forward_hook(_stop)
+        with pytest.raises(Cancelled):
+            next(generation)
+        hook.remove()
+        drawn += [next(generation).id for _ in range(n_more)]
+        if drawn:
+            assert generation.trace().shape("decoder.self")[2:] == (1 + len(drawn), 1 + len(drawn))
+    assert drawn == expected
+    for site in undisturbed.trace().sites:
+        got, want = (one.trace().attention(site, 1, 2) for one in (generation, undisturbed))
+        np.testing.assert_array_equal(got, want)
+
+
+def _stop(*given: object) -> None:
+    raise Cancelled
+
+
+def test_whoever_iterates_again_gets_the_tokens_that_were_still_to_come() -> None:
+    model = decoder_only()
+    expected = _generated(model, 6).ids
+    generation = Generation(model, Inputs(ids=PROMPT), n_tokens=6)
+    for _ in zip(range(2), generation, strict=False):
+        pass
+    list(generation)
+    assert generation.ids == expected
+    assert list(generation) == []
+    assert generation.trace().shape("decoder.self")[2:] == (11, 11)
+
+
+def test_between_two_tokens_gradients_are_as_the_caller_has_them() -> None:
+    for _ in Generation(decoder_only(), Inputs(ids=PROMPT), n_tokens=2):
+        assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+
+
+def test_a_model_in_training_draws_without_dropout_and_stays_in_training() -> None:
+    model = models.make(models.decoder_only(multi_head(16, 4, mask=MaskSpec(causal=True), dropout=0.5)))
+    expected = _generated(model.eval(), temperature=0.0).ids
+    model.train()
+    model.output_stack.layer(0).eval()
+    assert _generated(model, temperature=0.0).ids == expected
+    assert [model.training, model.output_stack.layer(0).training, model.output_stack.layer(1).training] == [
+        *(True, False, True)
+    ]
+
+
+def test_types_of_tokens_are_refused_as_those_still_to_be_drawn_have_none() -> None:
+    with pytest.raises(TraceError, match="type_ids say nothing of tokens that are still to be drawn"):
+        Generation(models.make(models.decoder_only()), Inputs(ids=PROMPT, type_ids=[0, 0, 0, 1, 1, 1]), n_tokens=1)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("logit", [float("nan"), float("inf")])
+def test_logits_that_are_no_numbers_draw_no_token(temperature: float, logit: float) -> None:
+    with pytest.raises(TraceError, match=f"the logits of the next token hold {logit}"):
+        draw(torch.tensor([0.0, logit, 1.0]), Sampling(temperature=temperature), torch.Generator())
+
+
+def test_the_smallest_temperature_draws_the_likeliest_token() -> None:
+    token = draw(torch.tensor([0.0, 2.0, 1.0]), Sampling(temperature=1e-40), torch.Generator())
+    assert (token.id, token.probability) == (1, 1.0)
+
+
 def test_a_text_that_cannot_fit_is_refused_with_numbers_before_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     model = decoder_only()
     monkeypatch.setattr(trace_module, "available_memory", lambda device: 1000)
@@ -180,7 +250,10 @@ def test_a_model_that_writes_no_text_says_so() -> None:
         Generation(encoder_only(), Inputs(ids=PROMPT), n_tokens=1)
 
 
-@pytest.mark.parametrize(("name", "value"), [("temperature", -1.0), ("top_k", 0), ("top_p", 0.0), ("top_p", 1.5)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("temperature", -1.0), ("temperature", float("nan")), ("top_k", 0), ("top_p", 0.0), ("top_p", 1.5)],
+)
 def test_sampling_names_the_setting_that_is_out_of_range(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"{name} is {value}"):
         Sampling(**{name: value})  # pyright: ignore[reportArgumentType]

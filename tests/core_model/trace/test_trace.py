@@ -86,8 +86,10 @@ def test_a_trace_is_the_same_in_train_and_eval_mode_and_leaves_the_mode_as_it_wa
     model = dropping_out()
     expected = run_trace(model.eval(), Inputs(ids=IDS))
     trace = run_trace(model.train(), Inputs(ids=IDS))
-    assert model.training
     assert all(module.training for module in model.modules())
+    frozen = model.output_stack.layer(0).eval()
+    run_trace(model, Inputs(ids=IDS))
+    assert model.training and not any(module.training for module in frozen.modules())
     assert np.array_equal(logits_of(trace), logits_of(expected))
     assert np.array_equal(trace.attention("decoder.self", 1, 0), expected.attention("decoder.self", 1, 0))
 
