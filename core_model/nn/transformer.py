@@ -142,8 +142,10 @@ class Head(nn.Module):
                 self.transform_norm = make_norm(spec.transform.norm, d_input)
         self.output = _TiedOutput(spec) if spec.tied else Linear(d_input, spec.n_outputs, bias=spec.bias)
 
-    def forward(self, x_BNC: torch.Tensor, table_VE: torch.Tensor | None) -> torch.Tensor:
-        x_BNC = pool(x_BNC, self.spec.pooling, self.n_before_patches)
+    def forward(
+        self, x_BNC: torch.Tensor, table_VE: torch.Tensor | None, key_mask_BN: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        x_BNC = pool(x_BNC, self.spec.pooling, self.n_before_patches, key_mask_BN)
         if self.norm is not None:
             x_BNC = self.norm(x_BNC)
         if self.transform is not None and self.spec.transform is not None:
@@ -173,9 +175,14 @@ class _TiedOutput(nn.Module):
         return product(x_BNE, table_VE, self.bias)
 
 
-def pool(x_BNC: torch.Tensor, pooling: Pooling, n_before_patches: int = 0) -> torch.Tensor:
+def pool(
+    x_BNC: torch.Tensor, pooling: Pooling, n_before_patches: int = 0, key_mask_BN: torch.Tensor | None = None
+) -> torch.Tensor:
     """The positions a head reads: all or the patches [B, N, C], or one vector an example [B, C], or two side by side
-    [B, 2C]."""
+    [B, 2C]. key_mask_BN is False at padding, which is neither first nor last and has no share in a mean."""
+    if key_mask_BN is not None and pooling in ("first", "last", "mean"):
+        real = zip(x_BNC, key_mask_BN, strict=True)
+        return torch.cat([pool(x_NC[real_N][None], pooling) for x_NC, real_N in real])
     if pooling == "first":
         return x_BNC[:, 0]
     if pooling == "last":
@@ -245,7 +252,9 @@ class Transformer(nn.Module):
         first stack.
         """
         hidden_BNC = self.hidden(ids_BN, decoder_ids_BM, type_ids_BN, key_mask_BN, cache=cache, tap=tap)
-        return self.logits(hidden_BNC, tap=tap) if self.head is not None else hidden_BNC
+        if self.head is None:
+            return hidden_BNC
+        return self.logits(hidden_BNC, key_mask_BN if len(self.config.stacks) == 1 else None, tap=tap)
 
     def hidden(
         self,
@@ -312,11 +321,13 @@ class Transformer(nn.Module):
             if stack is not None and name in given
         }
 
-    def logits(self, hidden_BNC: torch.Tensor, *, tap: Tap | None = None) -> torch.Tensor:
-        """What the head says of hidden states."""
+    def logits(
+        self, hidden_BNC: torch.Tensor, key_mask_BN: torch.Tensor | None = None, *, tap: Tap | None = None
+    ) -> torch.Tensor:
+        """What the head says of hidden states; key_mask_BN is True at those of real tokens."""
         assert self.head is not None
         table_VE = self.token_table(self.output_stack) if self.head.spec.tied else None
-        logits_BNV = self.head(hidden_BNC, table_VE)
+        logits_BNV = self.head(hidden_BNC, table_VE, key_mask_BN)
         return logits_BNV if tap is None else tap.activation("logits", logits_BNV)
 
     def similarity(self, vectors: Mapping[str, torch.Tensor], *, tap: Tap | None = None) -> torch.Tensor | None:

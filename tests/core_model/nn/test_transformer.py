@@ -19,6 +19,7 @@ from core_model.config import (
 from core_model.errors import TraceError
 from core_model.nn.positions import sinusoidal_table
 from core_model.nn.tap import Tap
+from core_model.nn.transformer import pool
 from tests.core_model import models
 from tests.core_model.models import CAUSAL, D_MODEL, N_HEADS, VOCAB
 
@@ -168,6 +169,23 @@ def test_a_head_reads_the_positions_its_pooling_names(pooling, pick):
     with torch.inference_mode():
         x = torch.tanh(model.head.transform(pick(model.hidden(IDS_BN))))
         torch.testing.assert_close(model(IDS_BN), model.head.output(model.head.transform_norm(x)))
+
+
+@pytest.mark.parametrize("pooling", ["first", "last", "mean", "each"])
+def test_a_head_reads_of_a_padded_sequence_what_it_reads_of_the_same_one_alone(pooling):
+    head = HeadSpec(n_outputs=3, task="sequence_classes", pooling=pooling)
+    model = models.make(replace(models.encoder_only(), head=head))
+    key_mask_BN = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    with torch.inference_mode():
+        padded = model(IDS_BN[:2], key_mask_BN=key_mask_BN)[1]
+        alone = model(IDS_BN[1:2, :3])[0]
+    torch.testing.assert_close(padded[:3] if pooling == "each" else padded, alone)
+
+
+def test_padding_before_a_sequence_is_not_the_first_position_a_head_reads():
+    x_BNC = torch.arange(8.0).view(1, 4, 2)
+    key_mask_BN = torch.tensor([[False, True, True, False]])
+    assert pool(x_BNC, "first", key_mask_BN=key_mask_BN).tolist() == [[2.0, 3.0]]
 
 
 def test_layers_that_share_weights_run_the_same_module_again():
