@@ -9,10 +9,8 @@ Shape letters: N rows, K parts, C width given, E width made.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from threading import Lock
 from typing import Any
 
 import torch
@@ -24,15 +22,10 @@ for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     # texts of 1200 lengths, one after another, took 9 GB. Read at their first use.
     os.environ.setdefault(_cache, "64")
 
-_TRYING = Lock()
-_Multiply = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None], torch.Tensor]
-
 _LEAST_PRODUCTS, _LEAST_TRAINED_PRODUCTS = 1 << 21, 1 << 24
 """Multiply-adds from which oneDNN is worth its call: 12 us, and as much again for what autograd keeps."""
 _LEAST_ROWS = 16
 """Rows from which it is the faster one: of few, most time goes into reading the weights."""
-_LEAST_GAIN = 1.2
-"""How much faster oneDNN must be: where both do alike, PyTorch's own choice stands."""
 
 
 def product(x: torch.Tensor, weight_EC: torch.Tensor, bias_E: torch.Tensor | None = None) -> torch.Tensor:
@@ -62,7 +55,8 @@ def few_sizes(n: int) -> int:
 def grouped_product(x_NKC: torch.Tensor, weight_KEC: torch.Tensor, bias_KE: torch.Tensor) -> torch.Tensor:
     """Each of K parts of x by weights of its own, x_NKC[:, k] @ weight_KEC[k].T + bias_KE[k]: [N, K, E] in float32."""
     if x_NKC.device.type != "cpu" or not onednn_is_faster():
-        return torch.baddbmm(bias_KE[:, None], x_NKC.transpose(0, 1), weight_KEC.mT).transpose(0, 1)
+        with without_autocast(x_NKC.device):
+            return torch.baddbmm(bias_KE[:, None], x_NKC.transpose(0, 1), weight_KEC.mT).transpose(0, 1)
     # oneDNN has it as a convolution of N positions, one wide, in K groups of channels.
     y_1FN1 = torch.mkldnn_convolution(
         x_NKC.reshape(1, len(x_NKC), 1, -1).permute(0, 3, 1, 2),
@@ -84,29 +78,22 @@ def _is_taken(x: torch.Tensor, weight_EC: torch.Tensor, bias_E: torch.Tensor | N
     return is_float32_on_cpu and is_dense and x.shape[-1] == weight_EC.shape[1] and not torch.is_autocast_enabled("cpu")
 
 
-def onednn_is_faster() -> bool:
-    """Whether oneDNN multiplies faster here than what PyTorch would use: tried once, in some 20 ms, so that on one
-    machine it is always the one or, where both do alike, always the other."""
-    with _TRYING:
-        return _tried()
-
-
 @cache
-def _tried() -> bool:
-    if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+def onednn_is_faster() -> bool:
+    """Whether oneDNN multiplies faster here than MKL, PyTorch's own choice, would.
+
+    Told from the processor, not timed: what a machine computes must not depend on what else it did at the time.
+    """
+    has_both = torch.backends.mkldnn.is_available() and torch.backends.mkl.is_available()
+    if not has_both or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return False
-    # No random numbers: a seed counts on them.
-    x_NC, weight_EC = torch.ones(2, 512, 512, dtype=torch.float32, device="cpu")
-    with torch.inference_mode():
-        spent = [(_seconds(functional.linear, x_NC, weight_EC), _seconds(_onednn, x_NC, weight_EC)) for _ in range(5)]
-    theirs, onednn = (min(times) for times in zip(*spent, strict=True))
-    return theirs > onednn * _LEAST_GAIN
+    processor = torch.cpu.get_capabilities()
+    return processor.get("avx512_f", False) and "Intel" not in processor["cpu_name"]
 
 
-def _seconds(multiply: _Multiply, x_NC: torch.Tensor, weight_EC: torch.Tensor) -> float:
-    start = time.perf_counter()
-    multiply(x_NC, weight_EC, None)
-    return time.perf_counter() - start
+def without_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Products in the dtype of what is multiplied, also within a training that has autocast on."""
+    return torch.autocast(device.type, enabled=False) if torch.is_autocast_enabled(device.type) else nullcontext()
 
 
 def _onednn(x: torch.Tensor, weight_EC: torch.Tensor, bias_E: torch.Tensor | None) -> torch.Tensor:

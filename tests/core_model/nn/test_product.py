@@ -110,15 +110,26 @@ def test_small_products_are_left_to_pytorch(monkeypatch):
         assert product(torch.ones(8, 8), torch.ones(8, 8)).eq(8).all()
 
 
-def test_finding_the_faster_one_takes_no_random_numbers():
-    before = torch.get_rng_state()
-    module._tried.__wrapped__()
-    assert torch.equal(torch.get_rng_state(), before)
+@pytest.mark.parametrize(
+    ("name", "has_avx512", "is_faster"),
+    [("AMD EPYC", True, True), ("AMD Ryzen 5 3600", False, False), ("Intel Xeon Platinum 8481C", True, False)],
+)
+def test_onednn_multiplies_where_mkl_leaves_half_of_the_processor_unused(monkeypatch, name, has_avx512, is_faster):
+    capabilities = {"cpu_name": name, "avx512_f": has_avx512}
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    assert module.onednn_is_faster.__wrapped__() is is_faster
 
 
-def test_without_onednn_pytorch_multiplies(monkeypatch):
-    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    assert module._tried.__wrapped__() is False
+@pytest.mark.parametrize("library", [torch.backends.mkldnn, torch.backends.mkl], ids=["oneDNN", "MKL"])
+def test_without_one_of_both_pytorch_multiplies(monkeypatch, library):
+    monkeypatch.setattr(library, "is_available", lambda: False)
+    assert module.onednn_is_faster.__wrapped__() is False
+
+
+def test_this_processor_is_one_that_pytorch_can_name():
+    assert isinstance(torch.cpu.get_capabilities()["cpu_name"], str)
 
 
 @needs_onednn
