@@ -249,7 +249,8 @@ def _fused(
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """The fused kernel. On a CPU it computes the log-sum-exp anyway, so there it is had for nothing."""
     block_BHNM = mask.block_BHNM
-    if want_logsumexp and q_BHND.device.type == "cpu" and not dropout:
+    is_bias_trained = block_BHNM is not None and block_BHNM.requires_grad
+    if want_logsumexp and q_BHND.device.type == "cpu" and not dropout and not is_bias_trained:
         if block_BHNM is not None and block_BHNM.dtype == torch.bool:
             block_BHNM = torch.zeros_like(block_BHNM, dtype=q_BHND.dtype).masked_fill_(~block_BHNM, float("-inf"))
         # Called without the checks around it, the kernel reads a head's dimensions as neighbours in memory.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from core_model.config import DisentangledPositions
+from core_model.nn.product import without_autocast
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,11 +69,13 @@ def distance_scores(
     """What distance adds to the scores [B, H, N, M] of scaled queries at positions query_N and scaled keys at key_M."""
     row_NM = distance_row(spec, query_N[:, None] - key_M[None, :])
     shape = (*q_BHND.shape[:2], len(query_N), len(key_M))
-    total_BHNM = torch.zeros(shape, device=q_BHND.device)
+    total_BHNM = torch.zeros(shape, dtype=torch.float32, device=q_BHND.device)
     if distances.key_HRD is not None:
-        met_BHNR = q_BHND @ distances.key_HRD.float().mT
+        with without_autocast(q_BHND.device):
+            met_BHNR = q_BHND @ distances.key_HRD.float().mT
         total_BHNM = total_BHNM + met_BHNR.gather(-1, row_NM.expand(shape))
     if distances.query_HRD is not None:
-        met_BHRM = distances.query_HRD.float() @ k_BHMD.mT
+        with without_autocast(q_BHND.device):
+            met_BHRM = distances.query_HRD.float() @ k_BHMD.mT
         total_BHNM = total_BHNM + met_BHRM.gather(-2, row_NM.expand(shape))
     return total_BHNM

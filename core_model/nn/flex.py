@@ -47,6 +47,8 @@ def attend_compiled(heads: HeadInputs, v_BKMD: torch.Tensor) -> tuple[torch.Tens
     """`attend_flex` by the compiled kernel; None, from then on for heads of this kind, where it does not compile."""
     try:
         return attend_flex(heads, v_BKMD, _compiled_kernel())
+    except torch.OutOfMemoryError:
+        raise
     except Exception as reason:  # whatever the compiler stumbles over: there is another way to the same numbers
         _refused.add(_kind(heads))
         _log.warning("FlexAttention does not compile here, so windows are computed in blocks of rows: %s", reason)

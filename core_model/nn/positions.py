@@ -20,22 +20,29 @@ from core_model.config import (
 )
 
 
-def sinusoidal_table(spec: SinusoidalPositions, position_N: torch.Tensor, d_model: int) -> torch.Tensor:
-    """Sines and cosines [N, C] of each position (Vaswani et al. 2017, section 3.5); any width, odd too.
+def sinusoidal_dimensions(spec: SinusoidalPositions, d_model: int) -> tuple[slice, slice]:
+    """Where the sines and where the cosines stand among d_model dimensions.
 
-    Dimension pair i has angle position / base^(2i / C). With `endpoint` it is position / base^(i / (C/2 - 1)), and the
-    last dimension of an odd width stays 0, as in fairseq.
+    An odd width has one sine more; with `endpoint` the last dimension is neither, as in fairseq.
     """
     n_cosines = d_model // 2
     n_sines = n_cosines if spec.endpoint else d_model - n_cosines
+    if spec.layout == "interleaved":
+        return slice(0, 2 * n_sines, 2), slice(1, 2 * n_cosines, 2)
+    return slice(n_sines), slice(n_sines, n_sines + n_cosines)
+
+
+def sinusoidal_table(spec: SinusoidalPositions, position_N: torch.Tensor, d_model: int) -> torch.Tensor:
+    """Sines and cosines [N, C] of each position (Vaswani et al. 2017, section 3.5); any width, odd too.
+
+    Dimension pair i has angle position / base^(2i / C), with `endpoint` position / base^(i / (C/2 - 1)).
+    """
+    sines, cosines = sinusoidal_dimensions(spec, d_model)
+    table_NC = torch.zeros(len(position_N), d_model, dtype=torch.float64)
+    n_sines, n_cosines = (table_NC[:, some].shape[1] for some in (sines, cosines))
     pair = torch.arange(n_sines, dtype=torch.float64)
     exponent = pair / max(n_cosines - 1, 1) if spec.endpoint else 2 * pair / d_model
     angle_NP = (position_N.double() + spec.offset)[:, None] * torch.exp(-math.log(spec.base) * exponent)
-    table_NC = torch.zeros(len(position_N), d_model, dtype=torch.float64)
-    if spec.layout == "interleaved":
-        sines, cosines = slice(0, 2 * n_sines, 2), slice(1, 2 * n_cosines, 2)
-    else:
-        sines, cosines = slice(n_sines), slice(n_sines, n_sines + n_cosines)
     table_NC[:, sines] = angle_NP.sin()
     table_NC[:, cosines] = angle_NP[:, :n_cosines].cos()
     return table_NC.float()
@@ -100,8 +107,10 @@ _SCALINGS = {"linear": _linear, "dynamic": _dynamic, "yarn": _yarn, "llama3": _l
 def rotate(x_BHND: torch.Tensor, spec: RotaryPositions, position_N: torch.Tensor, length: int) -> torch.Tensor:
     """Turn the first R dimensions of each head by angles that grow with position (Su et al. 2021, eq. 15 and 34)."""
     frequency_P, factor = rotary_frequencies(spec, length)
+    # An Apple GPU has no float64, without which angles of far positions are coarse.
+    position_N = position_N.cpu() if position_N.device.type == "mps" else position_N
     angle_NP = position_N.double()[:, None] * frequency_P.to(position_N.device)
-    cos_NP, sin_NP = (angle_NP.cos() * factor).to(x_BHND.dtype), (angle_NP.sin() * factor).to(x_BHND.dtype)
+    cos_NP, sin_NP = ((turn_NP * factor).to(x_BHND) for turn_NP in (angle_NP.cos(), angle_NP.sin()))
     turned, rest = x_BHND[..., : spec.n_rotated], x_BHND[..., spec.n_rotated :]
     if spec.layout == "halves":
         a, b = turned.chunk(2, dim=-1)

@@ -19,6 +19,7 @@ from core_model.config import AlibiPositions, AttentionSpec, DisentangledPositio
 from core_model.nn import masks
 from core_model.nn.disentangled import Distances, distance_scores
 from core_model.nn.positions import score_bias
+from core_model.nn.product import without_autocast
 
 _NEVER_CHOSEN = -1e9
 """The score of a key that may be seen and is given nothing: its weight is exactly 0."""
@@ -125,7 +126,8 @@ def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
     spec = heads.spec
     q_BKGND = grouped(heads.q_BHND[:, :, rows].float() * spec.scale, heads.k_BKMD.shape[1])
     k_BKMD = take_keys(heads.k_BKMD, key_M).float()
-    s_BHNM = torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
+    with without_autocast(q_BKGND.device):
+        s_BHNM = torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
     if spec.soft_cap is not None:
         s_BHNM = _capped(s_BHNM, spec.soft_cap)
     if heads.is_biased:

@@ -87,7 +87,7 @@ class HeadGroup:
         """
         wanted = range(*rows.indices(self._heads.n_queries))
         # Small results made between large blocks would keep the blocks' memory from being used again.
-        found_HN = torch.empty(self.n_heads, len(wanted), device=self.device)
+        found_HN = torch.empty(self.n_heads, len(wanted), dtype=torch.float32, device=self.device)
         fill = self._fill_logsumexp if self._is_softmax else self._fill_visible
         for first in range(0, len(wanted), self.n_block_rows):
             block = wanted[first : first + self.n_block_rows]
@@ -131,7 +131,8 @@ class HeadGroup:
         assert self._cols.start <= cols.start and cols.stop <= self._cols.stop
         spec, n_rows = self._heads.spec, shift_HN.shape[1]
         n_cols, n_key_heads, missing = cols.stop - cols.start, self._keys.shape[1], -n_rows % _ROWS_STEP
-        q_HED = torch.empty(self.n_heads, n_rows + missing, spec.head_size, device=self.device)
+        shape_HED = self.n_heads, n_rows + missing, spec.head_size
+        q_HED = torch.empty(shape_HED, dtype=torch.float32, device=self.device)
         factor = spec.scale if spec.soft_cap is None else spec.scale / spec.soft_cap
         torch.mul(self._heads.q_BHND[0, :, rows].float(), factor, out=q_HED[:, :n_rows])
         added_HE = shift_HN if spec.soft_cap is None else torch.zeros_like(shift_HN)
@@ -155,7 +156,8 @@ class HeadGroup:
     def _keys(self) -> torch.Tensor:
         """The keys [M, K, D], with as many zeros behind them as a block may reach over."""
         k_MKD = self._heads.k_BKMD[0, :, self._cols].transpose(0, 1)
-        keys_MKD = torch.empty(len(k_MKD) + _KEYS_STEP, *k_MKD.shape[1:], device=self.device)
+        shape_MKD = len(k_MKD) + _KEYS_STEP, *k_MKD.shape[1:]
+        keys_MKD = torch.empty(shape_MKD, dtype=torch.float32, device=self.device)
         keys_MKD[: len(k_MKD)], keys_MKD[len(k_MKD) :] = k_MKD, 0.0
         return keys_MKD
 
@@ -218,7 +220,7 @@ def _hiding_bits(
     may not see a key of another: masked_fill_ in a quarter of its time on a CPU, and right for a NaN too."""
     query_N, key_M = (torch.arange(at.start, at.stop, at.step, device=device) for at in (queries, keys))
     kept_M1N = -masks.visible(mask, query_N, key_M).t()[:, None].int().contiguous()
-    infinity = torch.tensor(float("-inf"), device=device).view(torch.int32)
+    infinity = torch.tensor(float("-inf"), dtype=torch.float32, device=device).view(torch.int32)
     return kept_M1N, ~kept_M1N & infinity
 
 

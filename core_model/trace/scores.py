@@ -52,7 +52,7 @@ class HeadScores:
         A rounded log-sum-exp costs precision where scores are large: 2e-5 in a weight at scores of 100.
         """
         key_M = torch.arange(self.n_keys, device=self._head.q_BHND.device)
-        weights_NM = torch.empty(rows.stop - rows.start, self.n_keys, device=key_M.device)
+        weights_NM = torch.empty(rows.stop - rows.start, self.n_keys, dtype=torch.float32, device=key_M.device)
         n_rows = max(16, _WHOLE_ROWS_SCORES // self.n_keys)
         for start in range(rows.start, rows.stop, n_rows):
             block = slice(start, min(start + n_rows, rows.stop))

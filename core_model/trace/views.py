@@ -125,8 +125,9 @@ class _Canvas:
         self._rows, self._cols, self._cells, self._reduce = rows, cols, cells, reduce
         n_down, n_across = -(-(rows.stop - rows.start) // cells[0]), -(-(cols.stop - cols.start) // cells[1])
         shape, device = (n_across, heads.n_heads, n_down), heads.device
-        self._best_XHY = torch.full(shape, float("-inf"), device=device)
-        self._sum_XHY = torch.zeros(shape if reduce == "mean" else (0, heads.n_heads, 0), device=device)
+        self._best_XHY = torch.full(shape, float("-inf"), dtype=torch.float32, device=device)
+        sum_shape = shape if reduce == "mean" else (0, heads.n_heads, 0)
+        self._sum_XHY = torch.zeros(sum_shape, dtype=torch.float32, device=device)
 
     def fill(self, cancel: CancelToken | None, progress: Progress | None = None) -> Pooled:
         """Blocks of rows x cols one after another, each taken in and dropped: weights [H, Y, X], masked [Y, X]."""

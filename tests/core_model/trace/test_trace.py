@@ -8,7 +8,16 @@ import pytest
 import torch
 
 from core_model.cancel import CancelToken
-from core_model.config import AlibiPositions, BucketedPositions, ExpertsSpec, FeedForwardSpec, MaskSpec, multi_head
+from core_model.config import (
+    AlibiPositions,
+    BucketedPositions,
+    DisentangledPositions,
+    DistanceTable,
+    ExpertsSpec,
+    FeedForwardSpec,
+    MaskSpec,
+    multi_head,
+)
 from core_model.counts import trace_bytes
 from core_model.errors import Cancelled, TraceError
 from core_model.sites import LAYER_ACTIVATIONS, MODEL_ACTIVATIONS, STACK_ACTIVATIONS
@@ -126,6 +135,48 @@ KINDS = {
     "capped": {"soft_cap": 5.0},
     "sinks": {"sinks": True},
 }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whoever_watches_a_training_step_gets_the_gradients_of_one_unwatched(kind):
+    model = models.make(models.decoder_only(multi_head(D_MODEL, N_HEADS, **{"mask": CAUSAL, **KINDS[kind]}))).train()
+    found = []
+    for tap in (None, CollectingTap()):
+        model.zero_grad()
+        model(torch.tensor([IDS]), tap=tap).square().sum().backward()
+        found.append([parameter.grad for parameter in model.parameters()])
+    torch.testing.assert_close(found[1], found[0])
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "disentangled"])
+def test_pictures_are_exact_under_autocast_too(kind):
+    options = KINDS.get(kind, {"position": DisentangledPositions(span=8), "mask": MaskSpec()})
+    layers = (models.layer(multi_head(D_MODEL, N_HEADS, **{"mask": CAUSAL, **options})),) * 2
+    distances = DistanceTable(n_rows=16) if kind == "disentangled" else None
+    config = models.decoder_only()
+    model = models.make(replace(config, decoder=replace(config.decoder, layers=layers, distances=distances)))
+    pictures = []
+    for is_on in (False, True):
+        trace = run_trace(model, Inputs(ids=IDS))
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_on):
+            pictures.append((trace.attention("decoder.self", 1, 0), trace.thumbnails("decoder.self", 5)))
+    for plain, under_autocast in zip(*pictures, strict=True):
+        np.testing.assert_allclose(under_autocast, plain, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_pictures_are_float32_whatever_the_default_of_new_tensors(dtype):
+    expected, trace = (run_trace(models.make(models.decoder_only()), Inputs(ids=IDS)) for _ in range(2))
+    torch.set_default_dtype(dtype)
+    try:
+        thumbnails = trace.thumbnails("decoder.self", 5)
+        view = trace.view("decoder.self", 0, 1, size=(5, 5), reduce="mean")
+        matrix = trace.attention("decoder.self", 0, 1)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    np.testing.assert_array_equal(thumbnails, expected.thumbnails("decoder.self", 5))
+    np.testing.assert_array_equal(view.values, expected.view("decoder.self", 0, 1, size=(5, 5), reduce="mean").values)
+    np.testing.assert_array_equal(matrix, expected.attention("decoder.self", 0, 1))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
