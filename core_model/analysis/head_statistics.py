@@ -22,6 +22,7 @@ import torch
 
 from core_model.analysis.blocks import row_blocks
 from core_model.cancel import CancelToken, Progress
+from core_model.errors import TraceError
 from core_model.results import HeadStatistics, read_only
 from core_model.trace.scores import HeadScores
 from core_model.trace.trace import Trace
@@ -41,10 +42,14 @@ def head_statistics(
     """The numbers of every head of a site, [L, H] each. NaN where a number has no meaning.
 
     `ids` of the tokens give same_token; `special` marks control tokens. Distance, diagonal, previous and same token
-    need queries and keys to be the same tokens: in cross-attention they are NaN.
+    need queries and keys to be the same tokens: in cross-attention they are NaN. Raises TraceError where `ids` or
+    `special` are not one of each key.
     """
-    n_layers, n_heads, _, _ = trace.shape(site)
+    n_layers, n_heads, _, n_keys = trace.shape(site)
     is_self = site.endswith("self")
+    for name, given in (("ids", ids), ("special", special)):
+        if given is not None and len(given) != n_keys:
+            raise TraceError(f"{name} has {len(given)} entries: {site} has {n_keys} keys, and each needs one")
     id_M = None if ids is None or not is_self else torch.tensor(list(ids))
     special_M = None if special is None else torch.tensor(list(special))
     table = torch.full((len(_NAMES), n_layers, n_heads), float("nan"))

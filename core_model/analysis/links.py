@@ -16,9 +16,14 @@ from core_model.trace.trace import Trace
 
 def top_links(trace: Trace, site: str, layer: int, head: int, n: int = 50, cancel: CancelToken | None = None) -> Links:
     """The n largest weights of a head, largest first, with their queries and keys; fewer where fewer are above 0."""
-    weight, query, key = torch.zeros(0), torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+    weight, query, key = (
+        torch.zeros(0, dtype=torch.float32),
+        torch.zeros(0, dtype=torch.long),
+        torch.zeros(0, dtype=torch.long),
+    )
     for rows, keys, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
-        best, flat = weights_NM.flatten().topk(min(n, weights_NM.numel()))
+        # topk puts NaN first: below 0 it leaves the place to the weights that are numbers.
+        best, flat = weights_NM.flatten().nan_to_num(nan=-1.0).topk(min(n, weights_NM.numel()))
         weight = torch.cat((weight, best.cpu()))
         query = torch.cat((query, rows.start + flat.cpu() // weights_NM.shape[1]))
         key = torch.cat((key, keys.start + flat.cpu() % weights_NM.shape[1]))
@@ -36,8 +41,8 @@ def token_totals(trace: Trace, site: str, layer: int, head: int, cancel: CancelT
     """Attention each key receives (the sum of its column) and each query gives (the sum of its row)."""
     scores: HeadScores = trace.head(site, layer, head)
     received_M = torch.zeros(scores.n_keys, dtype=torch.float64)
-    given_N = torch.zeros(scores.n_queries)
+    given_N = torch.zeros(scores.n_queries, dtype=torch.float32)
     for rows, keys, weights_NM in row_blocks(scores, cancel):
-        received_M[keys] += weights_NM.sum(0).double().cpu()
+        received_M[keys] += weights_NM.sum(0).cpu().double()
         given_N[rows] = weights_NM.sum(1).cpu()
     return TokenTotals(received=read_only(received_M.float().numpy()), given=read_only(given_N.numpy()))

@@ -19,7 +19,7 @@ from core_model.config import (
 )
 from core_model.nn.attention import Attention
 from core_model.nn.disentangled import distance_row
-from core_model.nn.positions import alibi_slopes, rotate, score_bias
+from core_model.nn.positions import alibi_slopes, rotate, score_bias, sinusoidal_dimensions
 from core_model.nn.transformer import Stack, Transformer
 from core_model.results import FloatArray, PositionEncoding, read_only
 
@@ -131,13 +131,12 @@ def _table(stack: Stack, spec: TablePositions, layer: int) -> torch.Tensor:
 
 
 def _sinusoidal_names(spec: AbsolutePositions, config: StackConfig) -> tuple[str, ...]:
-    """ "0 sin", "1 cos", ... in the order of the spec's layout."""
+    """ "0 sin", "1 cos", ... in the order of the spec's layout; the bare number of a dimension that stays 0."""
     assert isinstance(spec, SinusoidalPositions)
-    width = config.d_position
-    if spec.layout == "interleaved":
-        return tuple(f"{i} {'cos' if i % 2 else 'sin'}" for i in range(width))
-    n_sines = (width + 1) // 2
-    return tuple(f"{i} {'sin' if i < n_sines else 'cos'}" for i in range(width))
+    names = list(_numbers(config))
+    for kind, dimensions in zip(("sin", "cos"), sinusoidal_dimensions(spec, config.d_position), strict=True):
+        names[dimensions] = [f"{name} {kind}" for name in names[dimensions]]
+    return tuple(names)
 
 
 def _rotary_names(spec: RotaryPositions) -> tuple[str, ...]:

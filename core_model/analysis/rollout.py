@@ -13,6 +13,7 @@ from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
 from core_model.results import FloatArray, read_only
 from core_model.trace.trace import Trace
+from core_model.trace.views import checked_range
 
 
 def rollout(
@@ -32,9 +33,9 @@ def rollout(
     if not site.endswith("self"):
         raise TraceError(f"site is {site}: rollout follows self-attention through the layers")
     n_layers, n_heads, n, _ = trace.shape(site)
-    start, stop = rows or (0, n)
-    flow_RN = torch.eye(n)[start:stop] if stop - start == n else torch.zeros(stop - start, n)
-    flow_RN[torch.arange(stop - start), torch.arange(start, stop)] = 1.0
+    asked = checked_range("rows", rows, n)
+    flow_RN = torch.zeros(asked.stop - asked.start, n, dtype=torch.float32)
+    flow_RN.diagonal(asked.start).fill_(1.0)
     for layer in reversed(range(n_layers)):
         flow_RN = _through_layer(trace, site, layer, n_heads, flow_RN, cancel)
         if progress is not None:

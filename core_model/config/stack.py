@@ -60,6 +60,7 @@ class StackConfig:
         require_counts(self, 1, "d_model")
         if not self.layers and not isinstance(self.embedding, VectorEmbedding):
             raise ConfigError("layers is empty: a stack needs at least one layer, unless it is given vectors")
+        self._check_heads()
         self._check_shared_weights()
         self._check_shared_tables()
         self._check_distances()
@@ -69,6 +70,15 @@ class StackConfig:
             raise ConfigError(
                 f"position.max_length is {n_rows}: class tokens and patches of one image take {patches.n_positions}"
             )
+
+    def _check_heads(self) -> None:
+        crossing = [layer.cross_attention for layer in self.layers if layer.cross_attention is not None]
+        for attentions in ([layer.attention for layer in self.layers], crossing):
+            counts = [attention.n_heads for attention in attentions]
+            if len(set(counts)) > 1:
+                raise ConfigError(
+                    f"n_heads is {counts} layer by layer: all layers must have as many heads as the first"
+                )
 
     def _check_shared_weights(self) -> None:
         owners = self.weights_of

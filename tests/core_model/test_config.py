@@ -204,6 +204,13 @@ def test_parts_that_do_not_go_together_are_named(base, changes, message):
         replace(base, **changes)
 
 
+def test_layers_of_different_numbers_of_heads_are_refused_as_no_picture_has_them_in_rows():
+    other = replace(STACK.layers[0], attention=multi_head(STACK.d_model, 1))
+    assert other.attention.n_heads != STACK.layers[0].attention.n_heads
+    with pytest.raises(ConfigError, match=r"n_heads is \[\d+, 1\] layer by layer: all layers must have as many"):
+        replace(STACK, layers=(STACK.layers[0], other))
+
+
 @pytest.mark.parametrize(("d_model", "n_heads"), [(10, 3), (0, 1), (8, 0)])
 def test_a_width_that_heads_do_not_divide_is_named(d_model, n_heads):
     with pytest.raises(ConfigError, match=f"d_model is {d_model} and n_heads is {n_heads}: .* multiple"):

@@ -20,6 +20,7 @@ from core_model.analysis.words import merge_words
 from core_model.cancel import CancelToken
 from core_model.config import HeadSpec, MaskSpec, ModelConfig, NormSpec, multi_head
 from core_model.errors import Cancelled, TraceError
+from core_model.nn.scores import HeadInputs
 from core_model.trace.inputs import Inputs
 from core_model.trace.trace import Trace, run_trace
 from tests.core_model import models
@@ -95,6 +96,30 @@ def test_top_links_are_the_largest_weights_with_their_cells(traced: tuple[Trace,
     links = top_links(trace, site, 1, 2, n=40)
     np.testing.assert_allclose(links.weight, np.sort(a.ravel())[::-1][:40], rtol=1e-5)
     np.testing.assert_allclose(a[links.query, links.key], links.weight, rtol=1e-5)
+
+
+def test_a_row_that_is_no_number_takes_no_place_from_the_links_of_the_others() -> None:
+    q_BHND = torch.randn(1, 1, 20, 4, generator=torch.Generator().manual_seed(0))
+    q_BHND[0, 0, 19] = float("nan")
+    heads = HeadInputs(spec=multi_head(4, 1, mask=MaskSpec(causal=True)), q_BHND=q_BHND, k_BKMD=q_BHND[..., :19, :])
+    trace = Trace({("decoder.self", 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
+    weights = np.sort(trace.attention("decoder.self", 0, 0)[:19], axis=None)[::-1]
+    np.testing.assert_allclose(top_links(trace, "decoder.self", 0, 0, n=10).weight, weights[:10], rtol=1e-6)
+
+
+@pytest.mark.parametrize("given", [{"ids": [3]}, {"special": [True] * (N + 1)}], ids=["ids", "special"])
+def test_statistics_refuse_marks_that_are_not_one_of_each_token(traced: tuple[Trace, str], given: Any) -> None:
+    trace, site = traced
+    name, marks = next(iter(given.items()))
+    with pytest.raises(TraceError, match=f"{name} has {len(marks)} entries: .* has {N} keys"):
+        head_statistics(trace, site, **given)
+
+
+@pytest.mark.parametrize("rows", [(-2, 3), (5, N + 1), (4, 4)])
+def test_rollout_refuses_rows_there_are_not(traced: tuple[Trace, str], rows: tuple[int, int]) -> None:
+    trace, site = traced
+    with pytest.raises(TraceError, match=rf"rows is \({rows[0]}, {rows[1]}\): expected 0 <= start < stop <= {N}"):
+        rollout(trace, site, rows)
 
 
 def test_token_totals_are_sums_of_columns_and_rows(traced: tuple[Trace, str]) -> None:

@@ -72,6 +72,19 @@ def test_sinusoidal_halves_are_named_in_their_order():
     assert found.table[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("layout", ["halves", "interleaved"])
+@pytest.mark.parametrize("width", [6, 7])
+def test_a_dimension_is_named_for_what_it_is(layout, width):
+    """At position 0 a sine is 0 and a cosine 1; the last dimension of fairseq's odd width stays 0 everywhere."""
+    spec = SinusoidalPositions(layout=layout, endpoint=True)
+    embedding = TokenEmbedding(vocab_size=5, d_embedding=width)
+    stack = replace(model_with(spec).config.decoder, d_model=width, embedding=embedding)
+    found = encoding(Transformer(ModelConfig(decoder=stack)), 0, 2)
+    kinds = {(True, False): " sin", (False, False): " cos", (True, True): ""}
+    expected = [f"{i}{kinds[tuple(column == 0)]}" for i, column in enumerate(found.table.T)]
+    assert list(found.dimensions) == expected
+
+
 def test_learned_table_is_the_models_own_cut_to_its_rows():
     model = model_with(LearnedPositions(max_length=4, offset=2))
     found = encoding(model, 0, 100)

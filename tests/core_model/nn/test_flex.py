@@ -155,6 +155,17 @@ def test_attention_goes_through_it_where_it_is_taken(monkeypatch):
     assert_is_attention(heads, v_BKMD, out, logsumexp)
 
 
+def test_memory_that_runs_out_is_no_missing_compiler(monkeypatch):
+    def too_much(*given: object, **named: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(flex, "_refused", set())
+    monkeypatch.setattr(flex, "_compiled_kernel", lambda: too_much)
+    with pytest.raises(torch.OutOfMemoryError):
+        flex.attend_compiled(*a_case(MaskSpec(window=8), 40, 40))
+    assert not flex._refused
+
+
 def test_without_a_compiler_blocks_of_rows_do_it_and_the_reason_is_logged_once(monkeypatch, caplog):
     def no_compiler(*given: object, **named: object) -> None:
         raise RuntimeError("no C compiler was found")
