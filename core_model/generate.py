@@ -6,7 +6,8 @@ the same numbers a single pass over it gives. Runs off the UI thread.
 Where rotary frequencies depend on the length (dynamic and longrope scaling, beyond the trained length), keys that were
 kept are keys of another length. transformers computes all anew when longrope goes over to its long factors (Phi-3),
 and lets dynamic scaling mix keys of all lengths. Here all is computed anew whenever the frequencies change: once with
-longrope, at every token with dynamic, which then costs a whole pass a token.
+longrope, at every token with dynamic, which then costs a whole pass a token. The same where earlier tokens may look at
+later ones (no causal mask, or a prefix that the text has not filled).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import torch
 from core_model.cancel import CancelToken
 from core_model.config import RotaryPositions
 from core_model.errors import ConfigError, TraceError
+from core_model.nn import masks
 from core_model.nn.cache import KeyValueCache
 from core_model.nn.inference import looking_at
 from core_model.nn.positions import turns_alike
@@ -30,15 +32,17 @@ from core_model.trace.tap import CollectingTap
 from core_model.trace.tensors import checked_tensors
 from core_model.trace.trace import Trace, check_memory
 
-_TURNED_OTHERWISE = (
-    "rotary frequencies changed with the length: what is shown is one pass over the whole text, "
-    "while each token was drawn from a pass over the text before it"
+_TURNED_OTHERWISE = "rotary frequencies changed with the length"
+_SEES_LATER = "earlier tokens look at later ones"
+_ONE_PASS = (
+    "what is shown is one pass over the whole text, while each token was drawn from a pass over the text before it"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How the next token is drawn: temperature 0 is greedy; top_k and top_p (Holtzman et al. 2020) narrow it."""
+    """How the next token is drawn: temperature 0 is greedy; top_k, then top_p of what it left (Holtzman et al. 2020),
+    narrow it."""
 
     temperature: float = 1.0
     top_k: int | None = None
@@ -48,8 +52,8 @@ class Sampling:
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < inf:
             raise ConfigError(f"temperature is {self.temperature}: it must be 0 (greedy) or a number above")
-        if self.top_k is not None and self.top_k < 1:
-            raise ConfigError(f"top_k is {self.top_k}: it must be at least 1")
+        if self.top_k is not None and (self.top_k < 1 or self.top_k != int(self.top_k)):
+            raise ConfigError(f"top_k is {self.top_k}: it must be a whole number, at least 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p is {self.top_p}: it must be above 0 and at most 1")
 
@@ -97,7 +101,7 @@ class Generation(Iterator[GeneratedToken]):
         self._ids: list[int] = prompt_BN[0].tolist()
         self._n_prompt, self._n_tokens = n_prompt, n_tokens
         self._generator = torch.Generator().manual_seed(sampling.seed)
-        self._was_turned_otherwise = False
+        self._outdated_by: set[str] = set()
         self._memory_BMC: torch.Tensor | None = None
         self._heads: dict[tuple[str, int], HeadInputs] = {}
         self._begin_text()
@@ -130,30 +134,34 @@ class Generation(Iterator[GeneratedToken]):
 
     def _is_over(self) -> bool:
         drawn, limit = self._ids[self._n_prompt :], self._model.config.output_stack.max_length
-        has_ended = bool(drawn) and drawn[-1] == self._model.config.special.end
-        return has_ended or len(drawn) >= self._n_tokens or (limit is not None and len(self._ids) > limit)
+        if not drawn:
+            return self._n_tokens <= 0
+        is_at_limit = limit is not None and len(self._ids) > limit
+        return is_at_limit or len(drawn) >= self._n_tokens or drawn[-1] == self._model.config.special.end
 
     def trace(self) -> Trace:
         """Attention of all tokens that were fed, prompt and drawn: queries of every step over all keys.
 
-        Where rotary frequencies changed on the way, all are those of the whole text, which its notes say: a token was
-        then drawn from other logits than those of the trace, those of the text before it.
+        Where later tokens changed how earlier ones are computed, all are those of the whole text, which its notes say:
+        a token was then drawn from other logits than those of the trace, those of the text before it.
         """
         if not self._n_fed:
             raise TraceError("nothing was generated yet: draw at least one token first")
         hidden_NC = torch.cat(self._hidden).float().cpu().numpy()
         logits_NV = torch.cat(self._logits).float().cpu().numpy()
-        notes = (_TURNED_OTHERWISE,) if self._was_turned_otherwise else ()
+        notes = (f"{' and '.join(sorted(self._outdated_by))}: {_ONE_PASS}",) if self._outdated_by else ()
         return Trace(self._heads, {}, hidden=hidden_NC, logits=logits_NV, notes=notes)
 
-    def _is_turned_otherwise(self) -> bool:
-        """Whether the tokens fed so far would be turned by other angles in the text as long as it is now."""
+    def _reasons_to_begin_anew(self) -> set[str]:
+        """Why the tokens fed so far would be computed otherwise in the text as long as it is now."""
         assert self._model.decoder is not None
-        kinds = {layer.attention.position for layer in self._model.decoder.config.layers}
-        rotary = [kind for kind in kinds if isinstance(kind, RotaryPositions)]
-        changed = self._n_fed > 0 and not all(turns_alike(kind, self._n_fed, len(self._ids)) for kind in rotary)
-        self._was_turned_otherwise |= changed
-        return changed
+        n_fed, n, reasons = self._n_fed, len(self._ids), set[str]()
+        for attention in {layer.attention for layer in self._model.decoder.config.layers} if n_fed else ():
+            if isinstance(attention.position, RotaryPositions) and not turns_alike(attention.position, n_fed, n):
+                reasons.add(_TURNED_OTHERWISE)
+            if masks.visible(attention.mask, torch.arange(n_fed), torch.arange(n_fed, n)).any():
+                reasons.add(_SEES_LATER)
+        return reasons
 
     def _read_source(self) -> None:
         """The encoder's output, once."""
@@ -163,7 +171,8 @@ class Generation(Iterator[GeneratedToken]):
 
     def _feed(self) -> None:
         """Run the tokens that are new. A step that is stopped leaves nothing behind."""
-        if self._is_turned_otherwise():
+        if outdated_by := self._reasons_to_begin_anew():
+            self._outdated_by |= outdated_by
             self._begin_text()
         tap, cache = CollectingTap(cancel=self._cancel), self._cache.copy()
         ids_BN = torch.tensor([self._ids[self._n_fed :]], device=next(self._model.parameters()).device)
@@ -203,6 +212,6 @@ def draw(logits_V: torch.Tensor, sampling: Sampling, generator: torch.Generator)
         kept_V[sampling.top_k :] = 0
     if sampling.top_p is not None:
         mass_before_V = kept_V.cumsum(0) - kept_V
-        kept_V[mass_before_V >= sampling.top_p] = 0
+        kept_V[mass_before_V >= sampling.top_p * kept_V.sum()] = 0
     token = int(order_V[torch.multinomial(kept_V, 1, generator=generator)])
     return GeneratedToken(id=token, probability=float(probability_V[token]))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import Phi3Config, Phi3ForCausalLM
+from transformers import Phi3Config, Phi3ForCausalLM, TopKLogitsWarper, TopPLogitsWarper
 
 from core_model.cancel import CancelToken
 from core_model.checkpoint import open_checkpoint
@@ -81,6 +81,39 @@ def test_frequencies_that_change_with_the_length_stitch_into_the_single_pass_all
     assert [note.startswith("rotary frequencies changed") for note in stitched.notes] == [True] * changes
 
 
+LOOKING_AHEAD = {
+    "no mask": MaskSpec(),
+    "window both ways": MaskSpec(window=3),
+    "window and global tokens": MaskSpec(window=2, n_global=1),
+    "prefix beyond the prompt": MaskSpec(causal=True, n_prefix=8),
+}
+
+
+@pytest.mark.parametrize("normalizer", ["softmax", "relu"])
+@pytest.mark.parametrize("kind", LOOKING_AHEAD)
+def test_where_earlier_tokens_look_at_later_ones_all_is_the_single_pass_and_said_so(kind: str, normalizer: Any) -> None:
+    mask = LOOKING_AHEAD[kind]
+    model = models.make(models.decoder_only(multi_head(16, 4, mask=mask, normalizer=normalizer)))
+    generation = Generation(model, Inputs(ids=PROMPT[:3]), n_tokens=9, sampling=Sampling(temperature=0))
+    drawn = [token.id for token in generation]
+    stitched, single = generation.trace(), run_trace(model, Inputs(ids=generation.ids[:-1]))
+    for head in range(4):
+        got, expected = (trace.attention("decoder.self", 1, head) for trace in (stitched, single))
+        np.testing.assert_allclose(got, expected, atol=1e-5, rtol=1e-4)
+    before = [generation.ids[: 3 + step] for step in range(9)]
+    assert drawn == [int(models.logits_of(run_trace(model, Inputs(ids=ids)))[-1].argmax()) for ids in before]
+    assert [note.startswith("earlier tokens look at later ones: ") for note in stitched.notes] == [True]
+
+
+def test_a_prefix_within_the_prompt_needs_no_second_pass() -> None:
+    model = models.make(models.decoder_only(multi_head(16, 4, mask=MaskSpec(causal=True, n_prefix=6))))
+    generation = _generated(model, 5)
+    single = run_trace(model, Inputs(ids=generation.ids[:-1]))
+    got, expected = (trace.attention("decoder.self", 1, 0) for trace in (generation.trace(), single))
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+    assert not generation.trace().notes
+
+
 def test_longrope_draws_what_the_library_draws_as_it_goes_over_to_the_long_factors(tmp_path: Path) -> None:
     """Phi-3 computes all anew at that token (`Phi3ForCausalLM.prepare_inputs_for_generation`)."""
     settings: dict[str, Any] = {
@@ -128,6 +161,16 @@ def test_top_p_draws_from_the_smallest_set_that_reaches_p() -> None:
     assert {draw(logits, Sampling(top_p=0.4), generator).id for _ in range(50)} == {0}
 
 
+@pytest.mark.parametrize(("k", "p"), [(5, 0.6), (10, 0.5), (3, 0.9), (8, 0.99)])
+def test_top_p_is_taken_of_what_top_k_left_as_in_the_library(k: int, p: float) -> None:
+    logits_V = torch.randn(30, generator=torch.Generator().manual_seed(1)) * 2
+    ids: Any = None
+    kept = TopPLogitsWarper(p)(ids, TopKLogitsWarper(k)(ids, logits_V[None]))[0].isfinite()
+    generator = torch.Generator().manual_seed(0)
+    drawn = {draw(logits_V, Sampling(top_k=k, top_p=p), generator).id for _ in range(2000)}
+    assert drawn == set(kept.nonzero().flatten().tolist())
+
+
 def test_temperature_sharpens_the_distribution_it_draws_from() -> None:
     logits = torch.tensor([0.0, 1.0])
     token = draw(logits, Sampling(temperature=0.5, top_k=1), torch.Generator())
@@ -147,6 +190,12 @@ def test_it_stops_at_the_last_position_of_the_model() -> None:
     generation = Generation(model, Inputs(ids=prompt), n_tokens=50)
     list(generation)
     assert len(generation.ids) == MAX_LENGTH + 1
+
+
+def test_a_prompt_longer_than_the_positions_of_the_model_is_refused_as_a_trace_of_it_is() -> None:
+    prompt = np.resize(PROMPT, MAX_LENGTH + 2)
+    with pytest.raises(TraceError, match=f"has {MAX_LENGTH + 2} tokens, but this model has positions for {MAX_LENGTH}"):
+        next(Generation(decoder_only(), Inputs(ids=prompt), n_tokens=5))
 
 
 def test_it_stops_when_asked() -> None:
@@ -252,7 +301,14 @@ def test_a_model_that_writes_no_text_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("temperature", -1.0), ("temperature", float("nan")), ("top_k", 0), ("top_p", 0.0), ("top_p", 1.5)],
+    [
+        ("temperature", -1.0),
+        ("temperature", float("nan")),
+        ("top_k", 0),
+        ("top_k", 2.5),
+        ("top_p", 0.0),
+        ("top_p", 1.5),
+    ],
 )
 def test_sampling_names_the_setting_that_is_out_of_range(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"{name} is {value}"):
