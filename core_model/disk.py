@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -20,12 +21,21 @@ _REASONS = {
     errno.EIO: "the disk reports an error of its own; check it or choose another disk",
 }
 
+_TOLD = re.compile(r"(?:os error|code:) (\d+)")
+"""The number of the system's error within a text of Rust's: "No space left on device (os error 28)"."""
+
 
 def why_not_written(error: OSError, path: Path) -> str:
     """The reason why `path` could not be written, and what to do: ends a sentence, without its full stop."""
     if error.errno == errno.ENOSPC:
         return f"the disk is full ({free_bytes(path) / 2**20:.0f} MiB free); free some space or choose another disk"
     return _REASONS.get(error.errno or 0, f"{error.strerror or error}; choose another place")
+
+
+def error_told_in(text: str, path: Path) -> OSError | None:
+    """The system's error that a library tells within a text of its own, such as safetensors; None where it tells none."""
+    told = _TOLD.search(text)
+    return OSError(int(told[1]), os.strerror(int(told[1])), str(path)) if told else None
 
 
 def free_bytes(path: Path) -> int:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from core_model.disk import error_told_in
 from core_model.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
 
 WEIGHTS_NAME = "model.safetensors"
 _STAGING, _LOCK_NAME = ".saving-", ".lock"
-_OS_CODE = re.compile(r"code: (\d+)")
-"""What safetensors says of the system's error, within a text of its own."""
 
 
 @contextmanager
@@ -77,9 +73,9 @@ def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     try:
         save_file(on_cpu, path, metadata={"format": "pt"})
     except SafetensorError as error:
-        code = _OS_CODE.search(str(error))
-        number = int(code[1]) if code else errno.EIO
-        raise OSError(number, os.strerror(number), str(path)) from error
+        if refused := error_told_in(str(error), path):
+            raise refused from error
+        raise
     path.chmod(usual_mode)  # the library makes its files readable by their owner alone, whatever the umask
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from core_model.checkpoint import writing
-from core_model.disk import existing_parent, why_not_written
+from core_model.disk import error_told_in, existing_parent, why_not_written
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_of_a_full_disk_it_is_said_how_much_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,18 +31,44 @@ def test_a_path_that_is_not_there_lies_on_the_disk_of_what_is_above_it(tmp_path:
     assert existing_parent(tmp_path / "a" / "b") == tmp_path
 
 
-def test_a_disk_that_fills_while_the_weights_are_written_is_the_systems_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.ENOSPC, "the disk is full"),
+        (errno.EDQUOT, "your disk quota is used up"),
+        (errno.EROFS, "the disk is read-only"),
+        (errno.EACCES, "writing there is not allowed"),
+        (errno.EIO, "the disk reports an error of its own"),
+    ],
+)
+@pytest.mark.parametrize("text", ["I/O error: {why} (os error {number})", "Os {{ code: {number}, message: {why} }}"])
+def test_what_the_disk_refused_is_found_in_a_librarys_own_words(
+    number: int, told: str, text: str, tmp_path: Path
 ) -> None:
-    """safetensors wraps it into a sentence of its own."""
-    import safetensors.torch
+    """safetensors 0.8 writes the first, older ones the second."""
+    found = error_told_in(text.format(why=os.strerror(number), number=number), tmp_path)
+    assert found is not None and why_not_written(found, tmp_path).startswith(told)
 
-    def refuse(*_: object, **__: object) -> None:
-        raise safetensors.SafetensorError(
-            'Error while serializing: I/O error: Os { code: 28, kind: StorageFull, message: "No space left on device" }'
-        )
 
-    monkeypatch.setattr(safetensors.torch, "save_file", refuse)
-    with pytest.raises(OSError) as caught:
-        writing.write_weights(tmp_path, {})
-    assert caught.value.errno == errno.ENOSPC and caught.value.strerror == os.strerror(errno.ENOSPC)
+def test_what_is_no_error_of_the_system_is_not_made_one(tmp_path: Path) -> None:
+    assert error_told_in("Error while serializing: tensor 'a' is not contiguous", tmp_path) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no bound on the size of a file there")
+def test_weights_that_the_system_does_not_take_are_its_own_error(tmp_path: Path) -> None:
+    """A real refusal through the real library, in a process that may write small files only."""
+    program = (
+        "import errno, resource, signal, sys, torch\n"
+        "from pathlib import Path\n"
+        "from core_model.checkpoint.writing import write_weights\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try:\n"
+        "    write_weights(Path(sys.argv[1]), {'a': torch.zeros(1 << 16)})\n"
+        "except OSError as error:\n"
+        "    print(errno.errorcode[error.errno])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=60, cwd=ROOT
+    )
+    assert (done.stdout, done.stderr) == ("EFBIG\n", "")
