@@ -29,7 +29,7 @@ from explorer.settings.remember import settings_of, state_of
 from explorer.settings.schema import Settings, WindowSettings
 from explorer.settings.store import APPLICATION, SettingsStore, settings_path
 from explorer.state.app_state import AppState, Assumed, ModelInput, Notice
-from explorer.state.moves import add_notice, open_source
+from explorer.state.moves import add_notice, in_same_layout, open_source
 from explorer.state.queries import LaneName
 from explorer.state.store import Store
 from explorer.theme.manager import ThemeChoice, ThemeManager
@@ -170,7 +170,7 @@ class Explorer(QObject):
             text = inputs or ModelInput(text=self._samples[0].text if self._samples else "")
             self.store.settle(open_source(path, inputs=text, assume=assume))
         elif self._samples:
-            self.store.settle(self._samples[0].opening)
+            self.store.settle(in_same_layout(self._samples[0].opening))
         self.controller.start()
 
     def wait_until_idle(self, seconds: float) -> bool:

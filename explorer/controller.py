@@ -224,6 +224,8 @@ class Controller(QObject):
         slot.result = outcome.result
         if problem := slot.problem:
             self._report_bug(problem, outcome)
+            if outcome.slot == "open":
+                self._report_unseen(problem)
             if outcome.slot == "tokens":
                 self._store.settle(without_tokens)
         else:
@@ -248,6 +250,12 @@ class Controller(QObject):
         if problem.is_bug:
             _LOG.error("%s while answering %s\n%s", problem.message, outcome.query, problem.details)
             self._store.settle(add_notice(Notice(severity="error", text=problem.message, details=problem.details)))
+
+    def _report_unseen(self, problem: Problem) -> None:
+        """A checkpoint that cannot be opened is told where the picture would be; by a message in other layouts."""
+        if not problem.is_bug and not problem.is_cancelled and self._store.state.layout != "explore":
+            text = f"{problem.what}: {problem.message}"
+            self._store.settle(add_notice(Notice(severity="error", text=text, details=problem.details)))
 
     def _tell_all(self) -> None:
         facts = [self._slots[name] for name in FACTS]

@@ -7,6 +7,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
 from explorer.actions.command import Command
+from explorer.actions.command_keys import CommandKeys
 from explorer.actions.commands import CHANGING_COMMANDS, COMMANDS, MENUS
 from explorer.actions.desk import Desk
 from explorer.theme.icons import icon
@@ -27,7 +28,6 @@ class CommandAction(QAction):
         shown = QKeySequence(keys[0]).toString(QKeySequence.SequenceFormat.NativeText) if keys else ""
         tooltip = QCoreApplication.translate("Command", command.tooltip)
         self.setToolTip(f"{tooltip} ({shown})" if shown else tooltip)
-        self.setStatusTip(tooltip)
         self.setCheckable(command.is_checked is not None)
         self.triggered.connect(self._on_triggered)
 
@@ -101,6 +101,7 @@ class ActionTable(QObject):
         self._changing_menus: list[ChangingMenu] = []
         self._actions = {command.key: CommandAction(command, desk, self) for command in COMMANDS}
         window.addActions(list(self._actions.values()))
+        CommandKeys(self._actions.values(), window)
 
     def __getitem__(self, key: str) -> CommandAction:
         return self._actions[key]

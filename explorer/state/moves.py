@@ -40,7 +40,10 @@ def open_source(
     is_sample: bool = False,
     assume: Assumed = (),
 ) -> Move:
-    """Look at another checkpoint, or at the same one as it is now on disk. The input stays unless another is given."""
+    """Look at another checkpoint, or at the same one as it is now on disk, in the layout for looking.
+
+    The input stays unless another is given.
+    """
 
     def move(state: AppState) -> AppState:
         opening = state.source.opening + 1 if state.source else 0
@@ -51,9 +54,15 @@ def open_source(
             inputs=inputs or kept,
             selection=selection or Selection(),
             hover=None,
+            layout="explore",
         )
 
     return move
+
+
+def in_same_layout(move: Move) -> Move:
+    """The same move where nobody asked to see what comes of it: the layout stays."""
+    return lambda state: replace(move(state), layout=state.layout)
 
 
 def set_inputs(inputs: ModelInput) -> Move:

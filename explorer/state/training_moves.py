@@ -53,16 +53,15 @@ def new_training(facts: TrainingFacts) -> Move:
 
 
 def open_run(watched: WatchedHead) -> Move:
-    """Look at the trained model, with the example and the head that were watched, in the layout for looking."""
+    """Look at the trained model, with the example and the head that were watched."""
 
     def move(state: AppState) -> AppState:
         facts = state.training
         assert facts.run is not None, "a run is opened once it was saved"
-        opened = open_source(
+        return open_source(
             facts.run,
             inputs=ModelInput(text=facts.text, target=facts.target),
             selection=Selection(site=watched.site, layer=watched.layer, head=watched.head),
         )(state)
-        return replace(opened, layout="explore")
 
     return move

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QDockWidget, QToolBar, QToolButton, QWidget
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QApplication, QDockWidget, QLineEdit, QToolBar, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from explorer.actions.commands import COMMANDS
 from explorer.app import Explorer
 from explorer.chrome.centre import Centre
+from explorer.chrome.export_dialog import ExportDialog
 from explorer.state.app_state import LayoutName
 from explorer.state.moves import open_source, set_layout
 from tests.e2e.conftest import Launch, wait_until_idle
@@ -98,6 +101,51 @@ def test_a_panel_behind_another_asks_nothing_until_it_comes_to_the_front(
     explorer.window.toggle_panel("model_card")
     wait_until_idle(qtbot, explorer)
     assert explorer.window.host("model_card").picture is not None
+
+
+class EmacsField(QLineEdit):
+    """Takes every key before any shortcut does, as fields on Linux and macOS take those of Emacs."""
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
+        return super().event(event)
+
+
+def takes(field: QWidget, key: QKeySequence) -> bool:
+    """Whether the field keeps the key from being a shortcut."""
+    event = QKeyEvent(QEvent.Type.ShortcutOverride, key[0].key(), key[0].keyboardModifiers())
+    event.ignore()
+    QApplication.sendEvent(field, event)
+    return event.isAccepted()
+
+
+@pytest.fixture
+def emacs_field(launch: Launch, qtbot: QtBot, model_folder: Path) -> EmacsField:
+    window = launch(model_folder / "decoder", "a cat").window
+    field = EmacsField(window.centralWidget())
+    window.activateWindow()
+    field.show()
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    return field
+
+
+def test_a_command_runs_by_its_key_while_a_text_is_typed(emacs_field: EmacsField, qtbot: QtBot) -> None:
+    qtbot.keyClick(emacs_field, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+    assert emacs_field.window().findChild(ExportDialog)
+
+
+def test_a_text_field_takes_no_key_of_a_command_but_those_of_typing_and_editing(emacs_field: EmacsField) -> None:
+    keys = {key for command in COMMANDS for key in command.shortcut.split("|") if "Ctrl" in key}
+    undo = {
+        key.toString()
+        for standard in (QKeySequence.StandardKey.Undo, QKeySequence.StandardKey.Redo)
+        for key in QKeySequence.keyBindings(standard)
+    }
+    assert {key for key in keys if takes(emacs_field, QKeySequence(key))} == keys & undo
+    assert all(takes(emacs_field, QKeySequence(key)) for key in ("S", "[", "Ctrl+C", "Ctrl+V", "Ctrl+A", "Ctrl+Left"))
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support raise")

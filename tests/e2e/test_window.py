@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QComboBox,
+    QLabel,
     QLineEdit,
     QListWidget,
     QMenu,
@@ -207,6 +208,41 @@ def test_a_sample_is_on_screen_with_its_text_its_head_and_a_line(
     assert "one token back" not in explorer.window.welcome_line
     assert not explorer.store.state.recent
     explorer.close()
+
+
+def test_the_first_sample_leaves_the_layout_as_it_was_left(
+    model_folder: Path, qapp: QApplication, qtbot: QtBot
+) -> None:
+    place = {"title": "A small model", "line": "", "site": "decoder.self", "layer": 0, "head": 0}
+    sample = Sample(folder=str(model_folder / "decoder"), text="abc", **place)
+    explorer = build(qapp, Settings(theme="light", layout="train"), samples=(sample,))
+    explorer.window.show()
+    explorer.start()
+    wait_until_idle(qtbot, explorer)
+    assert explorer.store.state.current_model is not None
+    assert explorer.store.state.layout == "train"
+    explorer.close()
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_what_is_opened_is_on_screen_though_one_trained_the_last_time(
+    launch: Launch, model_folder: Path, tmp_path: Path, *, is_broken: bool
+) -> None:
+    (tmp_path / "empty.safetensors").touch()
+    path = tmp_path / "empty.safetensors" if is_broken else model_folder / "decoder"
+    window = launch(path, TEXT, settings=Settings(theme="light", layout="train")).window
+    matrix = window.host("matrix")
+    assert matrix.isVisible()
+    said = " ".join(label.text() for label in matrix.findChildren(QLabel) if label.isVisible())
+    assert ("empty.safetensors" in said) == is_broken
+    assert (matrix.picture is None) == is_broken
+
+
+def test_what_a_command_does_is_never_written_over_the_line_at_the_bottom(launch: Launch, model_folder: Path) -> None:
+    window = launch(model_folder / "decoder", TEXT).window
+    for action in window.actions():
+        action.showStatusText(window)
+        assert window.statusBar().currentMessage() == ""
 
 
 def test_what_was_not_caught_is_told_with_its_traceback_and_logged(

@@ -9,6 +9,7 @@ from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Sour
 from explorer.state.given_file import GivenFile
 from explorer.state.moves import (
     give_file,
+    in_same_layout,
     lock_cell,
     open_source,
     pick_head,
@@ -57,6 +58,13 @@ def test_opening_counts_so_that_the_same_path_is_read_again() -> None:
     assert state.source == Source(path=SOURCE.path, opening=1)
     assert state.current_model is None
     assert state.inputs.text == INPUTS.text
+
+
+def test_opening_brings_the_layout_for_looking_forward_unless_nobody_asked() -> None:
+    state = traced_state(layout="train")
+    assert open_source(Path("/models/other"))(state).layout == "explore"
+    unasked = in_same_layout(open_source(Path("/models/other")))(state)
+    assert (unasked.source, unasked.layout) == (Source(path=Path("/models/other"), opening=1), "train")
 
 
 def test_opening_drops_the_second_text_which_another_model_may_not_take() -> None:
