@@ -33,7 +33,7 @@ def why_not_written(error: OSError, path: Path) -> str:
 
 
 def error_told_in(text: str, path: Path) -> OSError | None:
-    """The system's error that a library tells within a text of its own, such as safetensors; None where it tells none."""
+    """The system's error within a text of a library's own, such as safetensors'; None where there is none."""
     told = _TOLD.search(text)
     return OSError(int(told[1]), os.strerror(int(told[1])), str(path)) if told else None
 

@@ -1,8 +1,8 @@
 """The process that reads a pickle: it alone touches one, with bounds on what it may take, and imports nothing of ours.
 
-Run as `python pickle_child.py PICKLE OUT PROBLEM BYTES`: writes the tensors of PICKLE to OUT as safetensors, or the
-reason why not to PROBLEM. torch's weights-only reader builds tensors and plain containers and refuses all else; the
-bounds are for files that make it take memory without end.
+Run as `python pickle_child.py PICKLE OUT BYTES`: writes the tensors of PICKLE to OUT as safetensors, or the reason why
+not to its standard output, and ends with `UNREADABLE` or `UNWRITABLE`. torch's weights-only reader builds tensors and
+plain containers and refuses all else; the bounds are for files that make it take memory without end.
 """
 
 from __future__ import annotations
@@ -19,15 +19,21 @@ from typing import Any
 _PARTS = ("state_dict", "model_state_dict", "model", "module", "net")
 """Where training scripts put the weights beside other things."""
 _DEEPEST = 4
+UNREADABLE, UNWRITABLE = 1, 2
 
 
 class ReadingError(Exception):
     """Why a pickle gives no weights, as the end of a sentence that begins with the file's name."""
 
 
+class WritingError(Exception):
+    """Why the weights cannot be written, in the words of safetensors."""
+
+
 def main(pickle: Path, out: Path, n_bytes: int) -> None:
-    """Read the one and write the other; ReadingError says what is wrong with it."""
+    """Read the one and write the other; ReadingError says what is wrong with it, WritingError with the disk."""
     import torch
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     _bound_memory(n_bytes)
@@ -37,6 +43,8 @@ def main(pickle: Path, out: Path, n_bytes: int) -> None:
         if tensors:
             save_file(tensors, out, metadata={"format": "pt", **_model_args(found)})
             return
+    except SafetensorError as error:
+        raise WritingError(str(error)) from error
     except Exception as error:  # the reader raises whatever a broken file makes it stumble over
         raise ReadingError(_reason(error)) from error
     raise ReadingError("holds no tensors: open the file with the model's weights")
@@ -109,7 +117,7 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[4]))
-    except ReadingError as error:
-        Path(sys.argv[3]).write_text(str(error), encoding="utf-8")
-        sys.exit(1)
+        main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    except (ReadingError, WritingError) as error:
+        sys.stdout.buffer.write(str(error).encode())
+        sys.exit(UNREADABLE if isinstance(error, ReadingError) else UNWRITABLE)

@@ -24,7 +24,7 @@ from core_model.checkpoint.files import SafetensorsFile, open_regular
 from core_model.checkpoint.folder import CONFIG_NAME, INDEX_SUFFIX, WEIGHTS_SUFFIX
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
 from core_model.checkpoint.writing import staged_folder, write_json
-from core_model.disk import why_not_written
+from core_model.disk import error_told_in, why_not_written
 from core_model.errors import CheckpointError
 from core_model.wording import file_name, shown, some_of
 
@@ -36,6 +36,7 @@ _LEAST_SECONDS, _BYTES_A_SECOND = 120.0, 10e6
 _ROOM_BYTES, _TIMES = 1 << 30, 4
 """Memory a child may take beside what torch takes: the file as read, as copied where it is shared, and some room."""
 _LONGEST_PROBLEM = 1000
+"""Bytes of a child's reason."""
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 """Each thread reserves address space, which the bound on memory counts."""
 
@@ -128,28 +129,30 @@ def _read_in_child(
     cancel: CancelToken | None,
     progress: Progress | None,
 ) -> None:
-    """Have one pickle read and written; CheckpointError says why it was not."""
+    """Have one pickle read and written; CheckpointError says why it was not, OSError why the disk refuses."""
     size = file.stat().st_size
     seconds = _LEAST_SECONDS + size / _BYTES_A_SECOND if seconds is None else seconds
     room = _ROOM_BYTES + _TIMES * size if room is None else room
     staging = out.parent.parent  # goes with what is written there, should this process be killed
     with TemporaryDirectory(dir=staging, ignore_cleanup_errors=True) as empty:
-        problem = Path(empty, "problem")
-        arguments = [str(file.absolute()), str(out.absolute()), str(problem), str(room)]
+        arguments = [str(file.absolute()), str(out.absolute()), str(room)]
         with subprocess.Popen(
             [sys.executable, "-P", pickle_child.__file__, *arguments],
             cwd=empty,
             env={**os.environ, **_ONE_THREAD},
             stdin=subprocess.PIPE,  # which ends with this process: the child then ends too
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         ) as child:
             try:
                 status = _wait(child, file, out, seconds, cancel, progress)
             finally:
                 child.kill()
+            assert child.stdout is not None
+            reason = child.stdout.read(_LONGEST_PROBLEM).decode(errors="replace") if status else ""
+        if status == pickle_child.UNWRITABLE and (refused := error_told_in(reason, out)):
+            raise refused
         if status != 0:
-            reason = problem.read_text(encoding="utf-8")[:_LONGEST_PROBLEM] if problem.is_file() else ""
             told = reason or "made the process that read it end: do not trust it, or ask for safetensors"
             raise CheckpointError(f"{file_name(file)} {told}", path=file)
     SafetensorsFile(out).close()  # what a child wrote is checked like any file

@@ -164,11 +164,26 @@ def test_a_child_that_was_killed_is_one_sentence_and_leaves_nothing(tmp_path: Pa
 
 def test_the_child_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     source, out = saved(tmp_path / "a.pt", state()), tmp_path / "out.safetensors"
-    command = [sys.executable, "-P", pickle_child.__file__, source, out, tmp_path / "problem", str(1 << 30)]
+    command = [sys.executable, "-P", pickle_child.__file__, source, out, str(1 << 30)]
     with subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE) as child:
         assert child.stdin is not None
         child.stdin.close()  # as the system does when that process is gone
         assert child.wait(30) == 1 and not out.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no bound on the size of a file there")
+def test_a_disk_that_does_not_take_the_weights_is_not_blamed_on_the_pickle(tmp_path: Path) -> None:
+    import resource
+
+    source = saved(tmp_path / "a.pt", {"w": torch.zeros(1 << 16)})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(CheckpointError, match=r"out cannot be written: File too large"):
+            convert_pickle(source, tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == [source]
 
 
 @pytest.mark.parametrize("content", [{}, {"epoch": 3}, [1, 2], 3])
