@@ -115,7 +115,8 @@ class EmacsField(QLineEdit):
 
 def takes(field: QWidget, key: QKeySequence) -> bool:
     """Whether the field keeps the key from being a shortcut."""
-    event = QKeyEvent(QEvent.Type.ShortcutOverride, key[0].key(), key[0].keyboardModifiers())
+    chord = key[0]  # pyright: ignore[reportIndexIssue]  (the stubs lack it)
+    event = QKeyEvent(QEvent.Type.ShortcutOverride, chord.key(), chord.keyboardModifiers())
     event.ignore()
     QApplication.sendEvent(field, event)
     return event.isAccepted()
