@@ -44,7 +44,8 @@ VERBS = {
 
 
 _EPILOG = """
-Without a verb the window opens, with the bundled sample. 'VERB --help' explains a verb.
+Without a verb the window opens, with the checkpoint at a path that is given alone, else with the bundled sample.
+'VERB --help' explains a verb.
 Layers and heads are counted from 0; rows are queries, columns are keys.
 
 exit status: 0 done, 1 a fault of this program, 2 something you can mend (one line on stderr says what), 130 Ctrl-C
@@ -88,16 +89,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
+    argv = _with_verb(argv)
     arguments = make_parser(argv[0] if argv else None).parse_args(argv)
     module = importlib.import_module(VERBS[arguments.verb or "open"].module)
     return module.run(arguments)
+
+
+def _with_verb(argv: list[str]) -> list[str]:
+    """The same; a path alone is opened. UsageError for what is neither verb nor path."""
+    if not argv or argv[0].startswith("-") or argv[0] in VERBS:
+        return argv
+    if os.path.exists(argv[0]):
+        return ["open", *argv]
+    raise UsageError(f"{argv[0]!r} is neither a verb nor a file or folder; see '{PROGRAM} --help'")
 
 
 def make_parser(verb: str | None = None) -> argparse.ArgumentParser:
     """The parser of all verbs, with the arguments of one."""
     parser = _Parser(
         prog=PROGRAM,
-        usage="%(prog)s [-h] [--version] [VERB ...]",
+        usage="%(prog)s [-h] [--version] [VERB ... | PATH]",
         description="Open transformer checkpoints, see what their attention really does, train small ones and watch.",
         epilog=_epilog(),
         formatter_class=_HelpFormatter,

@@ -16,6 +16,7 @@ from explorer.state.errands import CacheQuery, ConvertPickleQuery, DownloadQuery
 from explorer.state.given_file import SUFFIXES, FileKind
 from explorer.state.moves import Move, add_notice, give_file, open_source, with_cache
 from explorer.state.queries import traced
+from explorer.viewmodels.path_names import path_names
 
 FROM_CACHE, SAVE_AS = "Open from cache", "Save as Hugging Face folder"
 
@@ -66,10 +67,10 @@ def _quit(desk: Desk) -> None:
     desk.window.close()
 
 
-def _open_recent(path: Path) -> Command:
+def _open_recent(path: Path, name: str) -> Command:
     return Command(
         key=f"open_recent:{path}",
-        title=path.name or str(path),
+        title=name,
         menu="File",
         submenu="Open recent",
         group="open",
@@ -264,7 +265,8 @@ FILE_COMMANDS = (
 
 def recent_commands(desk: Desk) -> tuple[Command, ...]:
     """One row a path that was opened before, newest first."""
-    return tuple(_open_recent(path) for path in desk.state.recent)
+    paths = desk.state.recent
+    return tuple(map(_open_recent, paths, path_names(paths)))
 
 
 def save_as_commands(desk: Desk) -> tuple[Command, ...]:

@@ -15,7 +15,7 @@ def state_of(settings: Settings) -> AppState:
         display=Display(scale=settings.scale, colormap=settings.colormap),
         layout=settings.layout,
         export=settings.export,
-        recent=tuple(Path(path) for path in settings.recent),
+        recent=tuple(path for path in map(Path, settings.recent) if path.is_absolute()),  # once some were not
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from core_model.errors import CheckpointError
@@ -17,6 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     path: Path | None = getattr(arguments, "path", None)
+    if path is not None:
+        path = Path(os.path.abspath(path.expanduser()))  # it is remembered, and the next start is elsewhere
     if path is not None and not path.exists():
         raise CheckpointError(f"There is no file or folder {path}: check the path", path=path)
     check_window()

@@ -65,7 +65,7 @@ def test_help_imports_nothing_that_takes_time():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nonsense",), "argument verb: invalid choice: 'nonsense'"),
+        (("nonsense",), "'nonsense' is neither a verb nor a file or folder"),
         (("attention", "x"), "the following arguments are required: --layer, --head, --out"),
         (
             ("attention", "x", "--text", "a", "--layer", "one", "--head", "0", "--out", "f.svg"),
@@ -146,6 +146,26 @@ def test_without_a_verb_the_window_opens(cli: Cli, monkeypatch):
     monkeypatch.setitem(sys.modules, "explorer.app", SimpleNamespace(run=lambda *given: opened.append(given) or 0))
     assert cli().status == 0
     assert opened == [(None, ())]
+
+
+@pytest.mark.parametrize("verb", [("open",), ()])
+def test_a_path_is_opened_with_a_verb_and_without_as_the_next_start_finds_it_too(cli: Cli, monkeypatch, tmp_path, verb):
+    opened: list[object] = []
+    monkeypatch.setattr("explorer.verbs.window.check_window", lambda: None)
+    monkeypatch.setitem(sys.modules, "explorer.app", SimpleNamespace(run=lambda *given: opened.append(given) or 0))
+    for folder in ("model", "start"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "start")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for path in ("../model", "./../model", "~/model")[: 3 if verb else 2]:
+        assert cli(*verb, path).status == 0
+        assert opened.pop() == (tmp_path / "model", ())
+
+
+def test_a_verb_is_no_path_though_a_folder_has_its_name(cli: Cli, monkeypatch, tmp_path):
+    (tmp_path / "inspect").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "the following arguments are required: PATH" in cli("inspect").err
 
 
 def test_open_passes_on_its_path_and_what_is_known_of_it_and_the_status_back(cli: Cli, monkeypatch, tmp_path):

@@ -91,3 +91,7 @@ def test_a_failed_save_keeps_the_old_file_and_leaves_nothing_beside_it(
 
 def test_what_is_remembered_comes_back_into_the_state() -> None:
     assert settings_of(state_of(SETTINGS), SETTINGS.window) == SETTINGS
+
+
+def test_recent_paths_that_an_older_version_wrote_relative_are_dropped() -> None:
+    assert state_of(Settings(recent=("../m", "/models/a", "m"))).recent == (Path("/models/a"),)
