@@ -201,6 +201,8 @@ class Explorer(QObject):
         is_saved, is_answered = self.trainer.close(_TRAINING_PATIENCE), self.controller.close(_LANE_PATIENCE)
         if not is_saved:
             _LOG.warning("the training was still busy %s s after it was told to stop", _TRAINING_PATIENCE)
+        if self.trainer.can_save_again:
+            _LOG.error("what the last training has learned is lost: it could not be saved")
         if not is_answered:
             _LOG.warning("a lane was still busy %s s after it was told to stop", _LANE_PATIENCE)
         self.is_at_rest = is_saved and is_answered

@@ -32,6 +32,7 @@ from explorer.chrome.dropping import drop_move
 from explorer.chrome.errands import Errands
 from explorer.chrome.exporting import Exporter
 from explorer.chrome.layout_buttons import layout_buttons
+from explorer.chrome.leaving import Leaving
 from explorer.chrome.open_button import open_button
 from explorer.chrome.palette import CommandPalette
 from explorer.chrome.panel_host import AskingHost, DetailPresenter, PanelHost
@@ -90,6 +91,7 @@ class MainWindow(QMainWindow):
         self._exporter = Exporter(store, controller, self)
         self._errands = Errands(store, controller)
         self._downloader = Downloader(controller, self._errands, self)
+        self._leaving = Leaving(store, trainer, self)
         self._build_bars(samples)
         self._build_panels()
         self._wire()
@@ -219,7 +221,7 @@ class MainWindow(QMainWindow):
             self.first_painted.emit()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        if self._trainer.is_busy and not self._may_end_training():
+        if not self._leaving.may_close():
             event.ignore()
             return
         event.accept()
@@ -306,13 +308,6 @@ class MainWindow(QMainWindow):
         host.visibility_changed.connect(self._on_host_visibility_changed)
         host.picture_changed.connect(self._on_host_picture_changed)
         host.stop_requested.connect(self._controller.cancel)
-
-    def _may_end_training(self) -> bool:
-        """Ask once whether closing may stop the training, which saves it."""
-        text = self.tr("A training is under way. Closing stops it and saves it as far as it has come.")
-        buttons = QMessageBox.StandardButton.Close | QMessageBox.StandardButton.Cancel
-        answer = QMessageBox.question(self, self.tr("Close while training?"), text, buttons)
-        return answer == QMessageBox.StandardButton.Close
 
     def _start_folder(self) -> str:
         recent = self._store.state.recent

@@ -87,8 +87,12 @@ class Trainer(QObject):
         self._store.settle(with_training(phase="stopping"))
         self._thread.save_again(folder)
 
+    def discard(self) -> None:
+        """Give up the run that could not be saved."""
+        self._thread.discard()
+
     def close(self, timeout: float) -> bool:
-        """Stop, save and wait; False when the thread was still busy after `timeout` seconds."""
+        """Stop, save, once more what could not be saved, and wait; False when still busy after `timeout` seconds."""
         self._timer.stop()
         return self._thread.close(timeout)
 

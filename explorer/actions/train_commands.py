@@ -14,6 +14,18 @@ def _can_start(desk: Desk) -> bool:
     return not desk.state.training.is_busy and not desk.state.draft.problems
 
 
+def _start(desk: Desk) -> None:
+    """Another training takes the place of one that could not be saved: with the person's yes."""
+    tr = QCoreApplication.translate
+    question = tr(
+        "Command",
+        "What the last training has learned could not be saved: Train > Save again tries once more. Start another "
+        "training, and lose it?",
+    )
+    if not desk.trainer.can_save_again or desk.window.ask_yes(tr("Command", "Start training"), question):
+        desk.trainer.start()
+
+
 def _can_hold(desk: Desk) -> bool:
     return desk.state.training.phase in ("running", "paused")
 
@@ -47,7 +59,7 @@ TRAIN_COMMANDS = (
         shortcut="Ctrl+Return",
         icon="train",
         tooltip="Train a small model with the settings of the form.",
-        run=lambda desk: desk.trainer.start(),
+        run=_start,
         is_enabled=_can_start,
     ),
     Command(

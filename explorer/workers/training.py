@@ -57,6 +57,11 @@ class TrainingThread:
         assert self.can_save_again, "there is nothing to save"
         self._work_on(lambda: self._save(folder))
 
+    def discard(self) -> None:
+        """Give up the run that could not be saved."""
+        assert self.can_save_again, "there is nothing to give up"
+        self._run = None
+
     def snapshot(self, seen: TrainingSnapshot | None) -> TrainingSnapshot | None:
         """The numbers so far; None when there is nothing newer than `seen`."""
         if self._log is None or self._log.last is (seen.last if seen else None):
@@ -64,8 +69,10 @@ class TrainingThread:
         return self._log.snapshot()
 
     def close(self, timeout: float) -> bool:
-        """Stop, save and wait; False when it was still busy after `timeout` seconds."""
+        """Stop, save, once more what could not be saved, and wait; False when still busy after `timeout` seconds."""
         self._is_closing = True
+        if self.can_save_again:
+            self.save_again()
         self.control.stop()
         if self._thread is None:
             return True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from core_model.checkpoint import native
 from explorer.actions.commands import command
 from explorer.app import Explorer
 from explorer.state.moves import set_layout
@@ -171,10 +174,91 @@ def test_closing_while_it_trains_asks_once_stops_and_saves(training, qtbot, tmp_
     monkeypatch.setattr(QMessageBox, "question", answer)
     assert not training.explorer.window.close()
     assert training.facts.is_busy
-    assert training.explorer.window.close()
+    training.explorer.window.close()
+    training.until(lambda: training.explorer.is_at_rest)
     assert len(asked) == 2 and "saves it" in asked[0]
     assert (tmp_path / "reverse-1" / "model.safetensors").exists()
     assert not training.explorer.trainer.is_busy
+
+
+class Disk:
+    """A disk that takes no weights until it is freed, and a person who answers questions."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_full = True
+        self.asked: list[str] = []
+        self.answer = QMessageBox.StandardButton.Cancel
+        self._write = native.write_weights
+        monkeypatch.setattr(native, "write_weights", self._write_or_refuse)
+        monkeypatch.setattr(QMessageBox, "question", self._answered)
+
+    def _write_or_refuse(self, folder: Path, tensors: Any) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._write(folder, tensors)
+
+    def _answered(self, parent: object, title: str, text: str, *buttons: object) -> QMessageBox.StandardButton:
+        self.asked.append(text)
+        return self.answer
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+def stop_unsaved(training: Training) -> None:
+    training.start()
+    training.run("train_stop")
+    training.until(lambda: training.facts.phase == "failed")
+
+
+def test_a_run_that_could_not_be_saved_is_saved_on_closing_once_there_is_room(training, full_disk, tmp_path):
+    window = training.explorer.window
+    stop_unsaved(training)
+    assert not window.close()
+    assert window.isVisible() and "closing loses it" in full_disk.asked[0]
+    full_disk.answer = QMessageBox.StandardButton.Save
+    window.close()
+    training.until(lambda: training.facts.phase == "failed")  # the disk is still full
+    assert window.isVisible()
+    full_disk.is_full = False
+    window.close()
+    training.until(lambda: training.explorer.is_at_rest)
+    assert (tmp_path / "reverse-1" / "model.safetensors").is_file() and len(full_disk.asked) == 3
+
+
+def test_a_run_that_could_not_be_saved_can_be_given_up(training, full_disk, tmp_path):
+    stop_unsaved(training)
+    full_disk.answer = QMessageBox.StandardButton.Discard
+    full_disk.is_full = False
+    assert training.explorer.window.close()
+    assert len(full_disk.asked) == 1 and not list(tmp_path.iterdir())
+
+
+def test_closing_a_training_that_its_disk_refuses_keeps_the_window(training, full_disk):
+    training.start()
+    full_disk.answer = QMessageBox.StandardButton.Close
+    assert not training.explorer.window.close()
+    training.until(lambda: training.facts.phase == "failed")
+    assert training.explorer.window.isVisible() and training.explorer.trainer.can_save_again
+
+
+def test_another_training_does_not_replace_one_that_could_not_be_saved_unasked(training, full_disk):
+    stop_unsaved(training)
+    full_disk.answer = QMessageBox.StandardButton.No
+    training.run("train_start")
+    assert "lose it" in full_disk.asked[0] and training.explorer.trainer.can_save_again
+    full_disk.answer = QMessageBox.StandardButton.Yes
+    training.run("train_start")
+    assert training.facts.is_busy
+
+
+def test_a_window_closed_by_a_signal_tries_once_more_to_save_and_asks_nothing(training, full_disk, tmp_path):
+    stop_unsaved(training)
+    full_disk.is_full = False
+    training.explorer.close()
+    assert (tmp_path / "reverse-1" / "model.safetensors").is_file() and not full_disk.asked
 
 
 def test_closing_without_a_training_asks_nothing(training, monkeypatch):
