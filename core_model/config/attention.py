@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core_model.config.checks import given, require_counts, require_positive, require_rate
+from core_model.config.checks import given, require_choices, require_counts, require_positive, require_rate
 from core_model.config.norms import QueryKeyNorm
 from core_model.config.positions import AlibiPositions, DisentangledPositions, RelativePositions, RotaryPositions
 from core_model.errors import ConfigError
@@ -70,6 +70,7 @@ class AttentionSpec:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_counts(self, 1, "n_heads", "n_key_heads", "head_size")
         require_positive(self, "scale", *given(self, "soft_cap", "clip"))
         require_rate(self, "dropout")

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Literal, get_args, get_origin, get_type_hints
+
 from core_model.errors import ConfigError
+
+
+def require_choices(record: object) -> None:
+    """Raise ConfigError unless every field of the record that is one of some names is one of them."""
+    for name, choices in _choices(type(record)).items():
+        value = getattr(record, name)
+        if value not in choices:
+            raise ConfigError(f"{name} is {value!r}: it must be one of {', '.join(map(repr, choices))}")
+
+
+@cache
+def _choices(kind: type) -> dict[str, tuple[str, ...]]:
+    hints = get_type_hints(kind)
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
 
 
 def require_counts(record: object, minimum: int, *names: str) -> None:

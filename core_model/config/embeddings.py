@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from core_model.config.checks import require_counts, require_positive, require_rate
+from core_model.config.checks import require_choices, require_counts, require_positive, require_rate
 from core_model.config.layers import Activation
 from core_model.config.norms import NormSpec
 from core_model.errors import ConfigError
@@ -50,6 +50,7 @@ class TokenEmbedding:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_counts(self, 1, "vocab_size", "d_embedding")
         require_counts(self, 0, "n_types")
         require_positive(self, "scale")
@@ -128,6 +129,7 @@ class AudioEmbedding:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_counts(self, 1, "n_features", "kernel_size", "stride")
         require_rate(self, "dropout")
         if self.kernel_size % 2 == 0:

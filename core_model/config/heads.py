@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from core_model.config.checks import given, require_counts, require_positive
+from core_model.config.checks import given, require_choices, require_counts, require_positive
 from core_model.config.layers import Activation
 from core_model.config.norms import NormSpec
 from core_model.errors import ConfigError
@@ -23,6 +23,10 @@ class HeadTransform:
     activation: Activation
     norm: NormSpec | None = None
     bias: bool = True
+
+    def __post_init__(self) -> None:
+        require_choices(self)
+        require_counts(self, 1, "d_output")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +66,7 @@ class HeadSpec:
         return 2 if self.pooling in ("first_two", "first_and_mean_patches") else 1
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_counts(self, 1, "n_outputs")
         if self.task == "replaced_tokens" and self.n_outputs != 1:
             raise ConfigError(f"n_outputs is {self.n_outputs}: whether a token was replaced is one logit")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from core_model.config.attention import AttentionSpec, MaskSpec
-from core_model.config.checks import require_counts, require_positive, require_rate
+from core_model.config.checks import require_choices, require_counts, require_positive, require_rate
 from core_model.config.norms import NormSpec
 from core_model.errors import ConfigError
 
@@ -53,6 +53,7 @@ class FeedForwardSpec:
     experts: ExpertsSpec | None = None
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_counts(self, 0, "d_hidden")
         require_rate(self, "dropout")
         if self.clip is not None:
@@ -111,6 +112,11 @@ class LayerSpec:
             raise ConfigError(
                 f"cross_attention has the mask {cross.mask.label!r} and the position {cross.position}: "
                 "places in two different texts cannot be compared, so leave both out"
+            )
+        if self.parallel and (self.attention_residual.total is not None or not self.attention_residual.skip):
+            raise ConfigError(
+                "parallel is True: attention and feed-forward are added in one step, so attention_residual can have no "
+                "total norm of its own and must skip"
             )
         if cross is not None and self.parallel:
             raise ConfigError("parallel is True: a layer with cross_attention runs its sublayers one after the other")

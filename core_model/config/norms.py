@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core_model.config.checks import require_positive
+from core_model.config.checks import require_choices, require_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +22,7 @@ class NormSpec:
     unit_offset: bool = False
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_positive(self, "eps")
 
 
@@ -35,3 +36,6 @@ class QueryKeyNorm:
 
     norm: NormSpec
     over: Literal["head", "heads", "width"] = "head"
+
+    def __post_init__(self) -> None:
+        require_choices(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from core_model.config.checks import require_counts, require_positive
+from core_model.config.checks import require_choices, require_counts, require_positive
 from core_model.config.norms import NormSpec
 from core_model.errors import ConfigError
 
@@ -24,6 +24,7 @@ class SinusoidalPositions:
     endpoint: bool = False
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_positive(self, "base")
         require_counts(self, 0, "offset")
 
@@ -61,6 +62,7 @@ class RotaryScaling:
     long_factors: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_positive(self, "factor", "attention_factor")
         require_counts(self, 0 if self.kind == "linear" else 1, "original_length")
         if self.kind == "llama3" and self.high_frequency_factor <= self.low_frequency_factor:
@@ -86,6 +88,7 @@ class RotaryPositions:
     frequencies: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_counts(self, 2, "n_rotated")
         require_positive(self, "base")
         if self.n_rotated % 2:

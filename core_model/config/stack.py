@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from core_model.config.checks import require_counts
+from core_model.config.checks import require_choices, require_counts
 from core_model.config.embeddings import AudioEmbedding, EmbeddingSpec, PatchEmbedding, TokenEmbedding, VectorEmbedding
 from core_model.config.layers import Activation, LayerSpec
 from core_model.config.norms import NormSpec
@@ -34,6 +34,7 @@ class ConvolutionSpec:
     n_groups: int = 1
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_counts(self, 1, "kernel_size", "n_groups")
         if self.kernel_size % 2 == 0:
             raise ConfigError(f"kernel_size is {self.kernel_size}: it must be odd, as many tokens before as after")

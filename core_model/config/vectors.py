@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core_model.config.attention import AttentionSpec
-from core_model.config.checks import given, require_counts
+from core_model.config.checks import given, require_choices, require_counts
 from core_model.config.layers import FeedForwardSpec
 from core_model.config.norms import NormSpec
 from core_model.errors import ConfigError
@@ -42,6 +42,7 @@ class VectorSpec:
     padded: bool = False
 
     def __post_init__(self) -> None:
+        require_choices(self)
         require_counts(self, 1, *given(self, "d_output"))
         require_counts(self, 0, *given(self, "end_token"))
         if (self.pooling == "attention") != (self.attention is not None):

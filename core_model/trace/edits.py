@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 
 from core_model.config import AttentionSpec
+from core_model.config.checks import require_choices
 from core_model.errors import TraceError
 from core_model.nn import masks
 from core_model.nn.scores import HeadInputs
@@ -67,6 +68,9 @@ class AblateHead(_HeadOutputEdit):
 
     by: Literal["zero", "mean"] = "zero"
 
+    def __post_init__(self) -> None:
+        require_choices(self)
+
     def edited_output(self, out_BND: torch.Tensor) -> torch.Tensor:
         if self.by == "zero":
             return torch.zeros_like(out_BND)
@@ -92,6 +96,9 @@ class ReplacePattern(_HeadEdit):
     """
 
     pattern: Literal["uniform", "previous_token", "identity"]
+
+    def __post_init__(self) -> None:
+        require_choices(self)
 
     def replaced_heads(self, site: str, layer: int, heads: HeadInputs) -> dict[int, HeadInputs]:
         if (site, layer) != (self.site, self.layer):

@@ -36,6 +36,7 @@ from core_model.config import (
     multi_head,
 )
 from core_model.errors import ConfigError
+from core_model.trace.edits import AblateHead, ReplacePattern
 
 ATTENTION = {"n_heads": 4, "n_key_heads": 2, "head_size": 8, "scale": 0.5}
 LAYER = LayerSpec(
@@ -202,6 +203,39 @@ def test_a_value_outside_its_limits_is_named_with_them(make, given, message):
 def test_parts_that_do_not_go_together_are_named(base, changes, message):
     with pytest.raises(ConfigError, match=message):
         replace(base, **changes)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: NormSpec(kind="batch"), "kind is 'batch': it must be one of 'layer', 'rms'"),
+        (
+            lambda: multi_head(8, 2, normalizer="sigmoid"),
+            "normalizer is 'sigmoid': it must be one of 'softmax', 'relu'",
+        ),
+        (lambda: SinusoidalPositions(layout="interleave"), "layout is 'interleave': it must be one of 'interleaved'"),
+        (lambda: FeedForwardSpec(d_hidden=8, activation="swish"), "activation is 'swish': it must be one of 'relu'"),
+        (lambda: HeadSpec(n_outputs=3, task="tagging"), "task is 'tagging': it must be one of"),
+        (lambda: HeadTransform(d_output=3, activation="mish"), "activation is 'mish': it must be one of"),
+        (
+            lambda: AblateHead(site="decoder.self", layer=0, head=0, by="zeros"),
+            "by is 'zeros': it must be one of 'zero'",
+        ),
+        (
+            lambda: ReplacePattern(site="decoder.self", layer=0, head=0, pattern="first_token"),
+            "pattern is 'first_token': it must be one of 'uniform'",
+        ),
+    ],
+)
+def test_a_word_that_stands_for_no_choice_is_refused_and_not_taken_for_another(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+def test_a_norm_that_a_parallel_layer_would_never_run_is_refused():
+    layer = STACK.layers[0]
+    with pytest.raises(ConfigError, match=r"parallel is True: .* no total norm"):
+        replace(layer, parallel=True, attention_residual=replace(layer.attention_residual, total=NormSpec()))
 
 
 def test_layers_of_different_numbers_of_heads_are_refused_as_no_picture_has_them_in_rows():
