@@ -138,7 +138,8 @@ class CellFacts:
 
     There is no score where the cell is masked, or where an edit replaced the pattern of the head.
 
-    `rank` counts from 1, the largest weight of the row. `row_entropy` is in nat.
+    `rank` counts from 1, the largest weight of the row. `row_entropy` is in nat, None of ReLU's
+    weights, which are no distribution.
     """
 
     query: int
@@ -147,7 +148,7 @@ class CellFacts:
     score: float | None
     rank: int
     masked: bool
-    row_entropy: float
+    row_entropy: float | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Walking a head's matrix in whole rows, a block at a time.
+"""Walking a head's matrix, a block of rows at a time, each in the pieces of keys it can see.
 
 Shape letters: N rows of a block, M keys that any of them can see.
 """
@@ -20,19 +20,20 @@ _CELLS = 1 << 20
 def row_blocks(
     head: HeadScores, cancel: CancelToken | None = None, *, rows: slice | None = None
 ) -> Iterator[tuple[slice, slice, torch.Tensor]]:
-    """Rows, the keys that any of them can see, and their exact weights [N, M].
+    """Rows, a piece of the keys that any of them can see, and their exact weights [N, M].
 
-    Keys left out are masked for every row of the block, so a window costs time as its length does; `rows` are those
-    walked, all by default. Raises Cancelled between blocks.
+    Keys in no piece are masked for every row of the block, so a window costs time as its length does, with global
+    tokens before it too; rows that see no key have no piece. `rows` are those walked, all by default. Raises Cancelled
+    between blocks.
     """
     start, stop = (0, head.n_queries) if rows is None else (rows.start, rows.stop)
     while start < stop:
         if cancel is not None:
             cancel.check()
-        seen = head.reach(slice(start, start + 1))
+        n_seen = sum(keys.stop - keys.start for keys in head.reach(slice(start, start + 1)))
         # Later rows of the block may each see one key more.
-        n_rows = max(16, min(isqrt(_CELLS // 2), _CELLS // 2 // (seen.stop - seen.start)))
+        n_rows = max(16, min(isqrt(_CELLS // 2), _CELLS // 2 // max(1, n_seen)))
         block = slice(start, min(start + n_rows, stop))
-        keys = head.reach(block)
-        yield block, keys, head.weights(block, keys)
+        for keys in head.reach(block):
+            yield block, keys, head.weights(block, keys)
         start = block.stop

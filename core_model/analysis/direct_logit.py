@@ -22,9 +22,15 @@ ATTRIBUTION_SITES = ("*.residual_before", "*.residual_after", "*.head_output", "
 
 @torch.inference_mode()
 def logit_attribution(model: Transformer, trace: Trace, position: int, output: int) -> LogitAttribution:
-    """The terms of one logit: per head [L, H], per feed-forward [L], embedding, and biases. They sum to the logit."""
+    """The terms of one logit: per head [L, H], per feed-forward [L], embedding, and biases. They sum to the logit.
+
+    Raises TraceError where there is no such logit, and where the terms do not sum to it.
+    """
     stack = _attributable(model)
     assert trace.logits is not None
+    for name, index, n in zip(("position", "output"), (position, output), trace.logits.shape, strict=True):
+        if not 0 <= index < n:
+            raise TraceError(f"{name} is {index}: there are logits of {name}s 0 to {n - 1}")
     n_layers = stack.config.n_layers
 
     def at(layer: int, activation: str) -> torch.Tensor:
@@ -41,13 +47,26 @@ def logit_attribution(model: Transformer, trace: Trace, position: int, output: i
         if attention.output.bias is not None:
             biases += float(attention.output.bias.float() @ direction_C) * scale
         feed_forward.append(at(layer, "feed_forward_output")[position] @ direction_C)
+    embedding, logit = float(at(0, "residual_before")[position] @ direction_C), float(trace.logits[position, output])
+    terms = torch.cat((torch.stack(heads).flatten(), torch.stack(feed_forward))).cpu().double()
+    _require_sum([*terms.tolist(), embedding, biases], logit, trace.activation_tensor(trace.activations[0]).dtype)
     return LogitAttribution(
         heads=read_only(torch.stack(heads).cpu().numpy()),
         feed_forward=read_only(torch.stack(feed_forward).cpu().numpy()),
-        embedding=float(at(0, "residual_before")[position] @ direction_C),
+        embedding=embedding,
         biases=biases,
-        logit=float(trace.logits[position, output]),
+        logit=logit,
     )
+
+
+def _require_sum(terms: list[float], logit: float, dtype: torch.dtype) -> None:
+    """Refuse terms that differ from the logit by more than rounding: something else was added on the way."""
+    rounding = 1e-4 + 16 * torch.finfo(dtype).eps
+    if not abs(sum(terms) - logit) <= rounding * (1 + sum(map(abs, terms))):
+        raise TraceError(
+            f"the parts add up to {sum(terms):.4g}, but the logit is {logit:.4g}: an activation was patched on the "
+            "way, or the weights are not those of this trace"
+        )
 
 
 def _attributable(model: Transformer) -> Stack:
@@ -58,6 +77,8 @@ def _attributable(model: Transformer) -> Stack:
         raise TraceError("direct logit attribution needs an output head that reads the last layer directly")
     if head.soft_cap is not None:
         raise TraceError("direct logit attribution needs logits that are not soft-capped: they are no sum of parts")
+    if stack.convolution is not None:
+        raise TraceError("direct logit attribution needs a stack without a convolution beside its first layer")
     for layer in stack.config.layers:
         residuals = (layer.attention_residual, layer.feed_forward_residual)
         if layer.cross_attention or any(r.total or r.after or r.learned_scale or not r.skip for r in residuals):

@@ -1,8 +1,9 @@
 """What each head does, in a few numbers a head.
 
-With weights a_ij of query i for key j, and means over the queries i that have the key in question:
+With weights a_ij of query i for key j, and means over the queries i that see any key and have the one in question:
 
-    entropy          -sum_j a_ij ln a_ij, in nat (Clark et al. 2019, section 3.3)
+    entropy          -sum_j a_ij ln a_ij, in nat (Clark et al. 2019, section 3.3); of softmax alone, for what ReLU
+                     gives is no distribution
     effective span   e^entropy: the number of keys a uniform row of this entropy would have
     distance         sum_j a_ij |i - j|, in tokens (Vig and Belinkov 2019)
     first token      a_i0, the sink (Xiao et al. 2023)
@@ -71,9 +72,12 @@ def _one_head(
     totals = torch.zeros(len(_NAMES), dtype=torch.float64)
     for rows, keys, weights_NM in row_blocks(head, cancel):
         totals += _block_sums(rows, keys, weights_NM.cpu(), id_M, special_M)
-    n = head.n_queries
-    counts = torch.tensor([n, n, n, n, n - 1, n, n], dtype=torch.float64)
-    has_meaning = [True, is_self, True, is_self, is_self and n > 1, id_M is not None, special_M is not None]
+    # A row that sees no key has an infinite normaliser and no distribution to speak of.
+    sees_any_N = ~head.row_normalizer.isposinf().cpu()
+    n, n_later = int(sees_any_N.sum()), int(sees_any_N[1:].sum())
+    counts = torch.tensor([n, n, n, n, n_later, n, n], dtype=torch.float64)
+    is_softmax = head.inputs.spec.normalizer == "softmax"
+    has_meaning = [is_softmax, is_self, True, is_self, is_self and n_later > 0, id_M is not None, special_M is not None]
     return torch.where(torch.tensor(has_meaning), totals / counts, float("nan")).float()
 
 

@@ -44,5 +44,5 @@ def token_totals(trace: Trace, site: str, layer: int, head: int, cancel: CancelT
     given_N = torch.zeros(scores.n_queries, dtype=torch.float32)
     for rows, keys, weights_NM in row_blocks(scores, cancel):
         received_M[keys] += weights_NM.sum(0).cpu().double()
-        given_N[rows] = weights_NM.sum(1).cpu()
+        given_N[rows] += weights_NM.sum(1).cpu()
     return TokenTotals(received=read_only(received_M.float().numpy()), given=read_only(given_N.numpy()))

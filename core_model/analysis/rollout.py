@@ -46,15 +46,17 @@ def rollout(
 def _through_layer(
     trace: Trace, site: str, layer: int, n_heads: int, flow_RN: torch.Tensor, cancel: CancelToken | None
 ) -> torch.Tensor:
-    """flow @ A for one layer. A's rows are divided by their sum, 2 unless a sink took part of the attention."""
+    """flow @ A for one layer. A's rows are divided by their sum: 2, or what sinks, ReLU or a full mask leave."""
     moved_RN = torch.zeros_like(flow_RN)
-    row_sum_N = torch.ones(flow_RN.shape[1])
-    if trace.heads(site, layer).spec.sinks or trace.heads(site, layer).spec.normalizer != "softmax":
-        for head in range(n_heads):
-            for rows, _, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
-                row_sum_N[rows] += weights_NM.sum(1).cpu() / n_heads
-    else:
-        row_sum_N += 1.0
+    row_sum_N = torch.ones(flow_RN.shape[1], dtype=torch.float32)
+    spec = trace.heads(site, layer).spec
+    for head in range(n_heads):
+        scores = trace.head(site, layer, head)
+        if spec.normalizer == "softmax" and not spec.sinks:
+            row_sum_N += scores.row_normalizer.isfinite().float().cpu() / n_heads
+            continue
+        for rows, _, weights_NM in row_blocks(scores, cancel):
+            row_sum_N[rows] += weights_NM.sum(1).cpu() / n_heads
     scaled_RN = flow_RN / row_sum_N
     for head in range(n_heads):
         for rows, keys, weights_NM in row_blocks(trace.head(site, layer, head), cancel):

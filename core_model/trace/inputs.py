@@ -26,6 +26,7 @@ class Inputs:
 
     A model of images is given pixels [K, Y, X] as its own preprocessing makes them, two towers ids and pixels or one of
     them; a model of sound features [F, T], a spectrogram.
+    A model without types reads no type_ids, which many tokenizers give to all.
     attention_mask [N] is 0 at padding, which is cut away: positions then count real tokens only.
 
     For display: `tokens` are what a person reads of the ids, or of the frames or patches where there are no ids,

@@ -101,11 +101,11 @@ class HeadScores:
             self._row_normalizer = to_subtract(self._head.logsumexp_BHN[0, 0].float())
         return self._row_normalizer
 
-    def reach(self, rows: slice) -> slice:
-        """The keys between the first and the last that any of the rows may see; those outside are masked."""
+    def reach(self, rows: slice) -> list[slice]:
+        """The pieces of keys that any of the rows may see, in order; those outside are masked."""
         start = self._head.query_start
         spans = masks.key_spans(self._head.spec.mask, rows.start + start, rows.stop - 1 + start, self.n_keys)
-        return slice(spans[0][0], spans[-1][1]) if spans else slice(0, 0)
+        return [slice(*span) for span in spans]
 
     def _keys(self, cols: slice) -> torch.Tensor:
         """The indices [M] of the keys of a slice, which may step."""

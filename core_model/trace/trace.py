@@ -136,6 +136,7 @@ class Trace:
         cols = checked_range("cols", (key, key + 1), scores.n_keys)
         weights_M = scores.weights(rows, slice(0, scores.n_keys))[0]
         masked = bool(scores.masked(rows, cols)[0, 0])
+        is_softmax = scores.inputs.spec.normalizer == "softmax"
         has_score = not masked and head not in self._heads[site, layer].replaced
         return CellFacts(
             query=query,
@@ -144,7 +145,7 @@ class Trace:
             score=float(scores.scores(rows, cols)[0, 0]) if has_score else None,
             rank=1 + int((weights_M > weights_M[key]).sum()),
             masked=masked,
-            row_entropy=float(torch.special.entr(weights_M).sum()),
+            row_entropy=float(torch.special.entr(weights_M).sum()) if is_softmax else None,
         )
 
     def view(

@@ -55,7 +55,11 @@ def _cell(cell: CellFacts, query_text: str, key_text: str) -> FactSection:
         else FactRow(name="weight", value=weight_text(cell.weight)),
         FactRow(name="rank", value=_NOTHING if cell.masked else f"{cell.rank} in its row"),
         FactRow(name="score", value=_NOTHING if cell.score is None else f"{cell.score:.3f}", tooltip=_SCORE),
-        FactRow(name="row entropy", value=f"{cell.row_entropy:.2f} nat", tooltip=_ENTROPY),
+        FactRow(
+            name="row entropy",
+            value=_NOTHING if cell.row_entropy is None else f"{cell.row_entropy:.2f} nat",
+            tooltip=_ENTROPY,
+        ),
     )
     return FactSection(title="Cell", rows=rows)
 

@@ -1,0 +1,139 @@
+"""Analyses where something has no meaning: it is said or refused, and no plausible number stands in its place."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core_model.analysis import blocks
+from core_model.analysis.direct_logit import ATTRIBUTION_SITES, logit_attribution
+from core_model.analysis.head_statistics import head_statistics
+from core_model.analysis.links import token_totals
+from core_model.analysis.rollout import rollout
+from core_model.analysis.words import merge_words
+from core_model.config import ConvolutionSpec, MaskSpec, NormSpec, multi_head
+from core_model.errors import TraceError
+from core_model.nn.scores import HeadInputs
+from core_model.trace import Inputs, run_trace
+from core_model.trace.edits import AblateHead, PatchSite
+from core_model.trace.trace import Trace
+from tests.core_model import models
+
+from .models import VOCAB_SIZE, decoder_only
+
+SITE = "decoder.self"
+IDS = list(np.random.default_rng(1).integers(0, VOCAB_SIZE, 23))
+
+
+def test_weights_of_relu_have_no_entropy() -> None:
+    attention = multi_head(16, 4, mask=MaskSpec(causal=True), normalizer="relu")
+    trace = run_trace(models.make(models.decoder_only(attention)), Inputs(ids=IDS))
+    statistics = head_statistics(trace, SITE)
+    assert np.isnan(statistics.entropy).all() and np.isnan(statistics.effective_span).all()
+    assert np.isfinite(statistics.distance).all()
+    assert trace.cell(SITE, 0, 0, 5, 2).row_entropy is None
+
+
+def _half_masked() -> tuple[Trace, np.ndarray]:
+    """A head whose first three keys are padding, so that the first three rows of a causal mask see none."""
+    generator = torch.Generator().manual_seed(0)
+    q_BHND, k_BKMD = torch.randn(2, 1, 1, 9, 4, generator=generator)
+    key_mask_BM = torch.arange(9)[None] >= 3
+    spec = multi_head(4, 1, mask=MaskSpec(causal=True))
+    heads = HeadInputs(spec=spec, q_BHND=q_BHND, k_BKMD=k_BKMD, key_mask_BM=key_mask_BM)
+    trace = Trace({(SITE, 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
+    return trace, trace.attention(SITE, 0, 0).astype(np.float64)
+
+
+def test_rows_that_see_no_key_are_not_counted_in_a_mean_over_rows() -> None:
+    trace, a = _half_masked()
+    assert not a[:3].any()
+    found = head_statistics(trace, SITE)
+    entropy = -np.where(a > 0, a * np.log(np.where(a > 0, a, 1)), 0).sum(1)
+    assert found.entropy[0, 0] == pytest.approx(entropy[3:].mean(), rel=1e-5)
+    assert found.previous_token[0, 0] == pytest.approx(a.diagonal(-1)[2:].mean(), rel=1e-5)
+
+
+def test_a_row_that_sees_no_key_keeps_to_itself_in_rollout() -> None:
+    trace, a = _half_masked()
+    expected = (a + np.eye(9)) / (a + np.eye(9)).sum(1, keepdims=True)
+    np.testing.assert_allclose(rollout(trace, SITE), expected, atol=1e-6)
+
+
+def test_an_attribution_that_does_not_add_up_is_refused() -> None:
+    model = decoder_only()
+    kept = (*ATTRIBUTION_SITES, "*.attention_output")
+    other = run_trace(model, Inputs(ids=IDS[::-1]), keep=kept)
+    name = "decoder.0.attention_output"
+    patch = PatchSite(name=name, value=other.activation_tensor(name))
+    patched = run_trace(model, Inputs(ids=IDS), keep=ATTRIBUTION_SITES, edits=[patch])
+    with pytest.raises(TraceError, match=r"the parts add up to .* but the logit is .* patched"):
+        logit_attribution(model, patched, position=20, output=3)
+
+
+def test_an_attribution_of_an_ablated_head_adds_up() -> None:
+    model = decoder_only()
+    edit = AblateHead(site=SITE, layer=1, head=0)
+    trace = run_trace(model, Inputs(ids=IDS), keep=ATTRIBUTION_SITES, edits=[edit])
+    assert logit_attribution(model, trace, position=20, output=3).heads[1, 0] == 0
+
+
+def test_an_attribution_beside_a_convolution_is_refused() -> None:
+    config = models.decoder_only()
+    assert config.decoder is not None
+    convolution = ConvolutionSpec(kernel_size=3, activation="gelu", norm=NormSpec())
+    model = models.make(
+        dataclasses.replace(config, decoder=dataclasses.replace(config.decoder, convolution=convolution))
+    )
+    trace = run_trace(model, Inputs(ids=IDS), keep=ATTRIBUTION_SITES)
+    with pytest.raises(TraceError, match="without a convolution"):
+        logit_attribution(model, trace, position=0, output=0)
+
+
+@pytest.mark.parametrize(("name", "index"), [("position", 23), ("position", -1), ("output", 999)])
+def test_a_logit_there_is_not_is_named(name: str, index: int) -> None:
+    model = decoder_only()
+    trace = run_trace(model, Inputs(ids=IDS), keep=ATTRIBUTION_SITES)
+    with pytest.raises(TraceError, match=rf"{name} is {index}: there are logits of {name}s 0 to \d+"):
+        logit_attribution(model, trace, **{"position": 0, "output": 0, name: index})
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([0, 0, 1], "query_words has 3 entries: there are 23 tokens"),
+        ([0] * 30, "query_words has 30 entries"),
+        ([0] * 5 + [2] * 18, "must count the words from 0"),
+        ([1] * 23, "must count the words from 0"),
+        ([0, 1, 0] + [1] * 20, "must count the words from 0"),
+    ],
+)
+def test_words_that_are_not_those_of_the_tokens_are_refused(words: list[int], message: str) -> None:
+    trace = run_trace(decoder_only(), Inputs(ids=IDS))
+    with pytest.raises(TraceError, match=message):
+        merge_words(trace, SITE, 0, 0, words, [0] * 23)
+
+
+def test_a_window_behind_global_tokens_is_walked_in_the_pieces_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the work grows with the length, not with its square."""
+    monkeypatch.setattr(blocks, "_CELLS", 512)
+    ids = np.random.default_rng(1).integers(0, VOCAB_SIZE, 380)
+    trace = run_trace(decoder_only(mask=MaskSpec(causal=True, window=9, n_global=2)), Inputs(ids=ids))
+    head = trace.head(SITE, 0, 1)
+    pieces = [(rows, keys) for rows, keys, _ in blocks.row_blocks(head)]
+    assert sum((rows.stop - rows.start) * (keys.stop - keys.start) for rows, keys in pieces) < 380 * 40
+    whole = trace.attention(SITE, 0, 1)
+    np.testing.assert_allclose(token_totals(trace, SITE, 0, 1).given, whole.sum(1), rtol=1e-5)
+    np.testing.assert_allclose(token_totals(trace, SITE, 0, 1).received, whole.sum(0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(4, 4), (64, 64)], ids=["pooled", "exact"])
+def test_a_way_to_pool_that_there_is_not_is_refused(size: tuple[int, int]) -> None:
+    trace = run_trace(decoder_only(), Inputs(ids=IDS))
+    reduce: Any = "median"
+    with pytest.raises(TraceError, match="reduce is 'median': expected one of 'max', 'mean', 'sample'"):
+        trace.view(SITE, 0, 0, size=size, reduce=reduce)
