@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core_model.checkpoint.families.decoders import architectures
-from core_model.checkpoint.families.fields import Positive
+from core_model.checkpoint.families.fields import Count, Positive
 from core_model.checkpoint.families.llama_like import (
     PLACES,
     LlamaLikeKeys,
@@ -27,6 +27,7 @@ _PLACES = {**PLACES, "eps": "layer_norm_eps"}
 class CohereKeys(LlamaLikeKeys):
     """The keys of config.json that decide what is computed."""
 
+    max_position_embeddings: Count = 8192
     layer_norm_eps: Positive = 1e-5
     logit_scale: Positive = 0.0625
     attention_bias: bool = False

@@ -18,6 +18,7 @@ class GemmaLikeKeys(RmsKeys):
     """The keys of config.json that Gemma's generations share."""
 
     head_dim: Count | None = 256
+    max_position_embeddings: Count = 8192
     attention_bias: bool = False
     use_bidirectional_attention: bool | None = None
 

@@ -25,6 +25,7 @@ class Gemma3Keys(Gemma2Keys):
     rope_parameters (5) each kind has its own.
     """
 
+    max_position_embeddings: Count = 131072
     rope_local_base_freq: Positive | None = None
     sliding_window_pattern: Count = 6
     attn_logit_softcapping: Positive | None = None

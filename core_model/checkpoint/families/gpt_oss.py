@@ -42,6 +42,7 @@ class GptOssKeys(RmsKeys):
 
     num_key_value_heads: Count | None = 8
     head_dim: Count | None = 64
+    max_position_embeddings: Count = 131072
     rms_norm_eps: Positive = 1e-5
     attention_bias: bool = True
     sliding_window: Count | None = 128

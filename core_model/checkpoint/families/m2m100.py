@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core_model.checkpoint.families.fields import TokenId
+from core_model.checkpoint.families.fields import Rate, TokenId
 from core_model.checkpoint.families.seq2seq import Anatomy, Seq2SeqKeys, architectures, seq2seq_family
 from core_model.config import SinusoidalPositions
 
@@ -15,6 +15,7 @@ class M2m100Keys(Seq2SeqKeys):
 
     activation_function: str = "relu"
     scale_embedding: bool = True
+    attention_dropout: Rate = 0.1
     bos_token_id: TokenId = 0
     eos_token_id: TokenId = 2
     pad_token_id: TokenId = 1

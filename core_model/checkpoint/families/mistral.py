@@ -15,6 +15,7 @@ class MistralKeys(RmsKeys):
     """The keys of config.json that decide what is computed."""
 
     num_key_value_heads: Count | None = 8
+    max_position_embeddings: Count = 131072
     sliding_window: Count | None = 4096
 
 

@@ -24,6 +24,7 @@ class MixtralKeys(RmsKeys):
     """The keys of config.json that decide what is computed."""
 
     num_key_value_heads: Count | None = 8
+    max_position_embeddings: Count = 131072
     rms_norm_eps: Positive = 1e-5
     sliding_window: Count | None = None
     num_local_experts: Count = 8

@@ -29,6 +29,7 @@ class Phi3Keys(RmsKeys):
     """The keys of config.json that decide what is computed."""
 
     rms_norm_eps: Positive = 1e-5
+    max_position_embeddings: Count = 4096
     original_max_position_embeddings: Count | None = 4096
     sliding_window: Count | None = None
     resid_pdrop: Rate = 0.0

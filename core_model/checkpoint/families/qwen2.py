@@ -24,6 +24,7 @@ from core_model.config import ModelConfig, StackConfig
 class QwenKeys(RmsKeys):
     """The keys of config.json that Qwen's generations share. A window counts only where use_sliding_window is true."""
 
+    max_position_embeddings: Count = 32768
     use_sliding_window: bool = False
     sliding_window: CountOrNone | None = 4096
     max_window_layers: CountOrNone = 28

@@ -27,6 +27,7 @@ class SmolLm3Keys(RmsKeys):
     """The keys of config.json that decide what is computed; no_rope_layers has 1 for a layer with positions."""
 
     num_key_value_heads: Count | None = 4
+    max_position_embeddings: Count = 32768
     attention_bias: bool = False
     mlp_bias: bool = False
     use_sliding_window: bool = False

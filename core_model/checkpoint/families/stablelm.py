@@ -36,6 +36,7 @@ class StableLmKeys(LlamaLikeKeys):
     """The keys of config.json that decide what is computed; heads share the width, whatever head_dim says."""
 
     num_key_value_heads: Count | None = 32
+    max_position_embeddings: Count = 4096
     layer_norm_eps: Positive = 1e-5
     use_qkv_bias: bool = False
     qk_layernorm: bool = False

@@ -33,6 +33,7 @@ class Starcoder2Keys(LlamaLikeKeys):
 
     num_key_value_heads: Count | None = 2
     hidden_act: str | None = "gelu_pytorch_tanh"
+    max_position_embeddings: Count = 4096
     norm_epsilon: Positive = 1e-5
     use_bias: bool = True
     sliding_window: Count | None = None
