@@ -21,7 +21,8 @@ class Match:
     """The outcome, in names of the file; absent tensors by the name they would have there.
 
     `shapes` are those of our tensors. `misshaped` gives the shapes found and expected. `unused` are weights of a head
-    this model does not use; `tied` are lines such as "lm_head.weight = transformer.wte.weight".
+    this model does not use; `tied` are lines such as "lm_head.weight = transformer.wte.weight". `overruled` are tensors
+    that should be copies of another and hold other values, and that other, which is used.
     """
 
     assignments: tuple[Assignment, ...]
@@ -31,6 +32,7 @@ class Match:
     misshaped: Mapping[str, tuple[Shape, Shape]]
     unused: tuple[str, ...]
     tied: tuple[str, ...]
+    overruled: Mapping[str, str]
 
     @property
     def sites(self) -> dict[str, str]:
@@ -62,11 +64,15 @@ def match(table: NameTable, config: ModelConfig, weights: Weights) -> Match:
     shapes = tensor_shapes(config)
     n_layers = max(stack.n_layers for stack in config.stacks.values())
     rows = table.rows_for(config, weights.shapes)
-    lines = tuple(_placed(line, weights) for line in assignments(rows, shapes, n_layers))
+    placed = tuple(_placed(line, weights) for line in assignments(rows, shapes, n_layers))
+    lines = tuple(replace(line, also=_true_copies(line, weights)) for line in placed)
     _require_complete(lines, shapes)
     used = {name for line in lines for name in line.theirs}
     copies = {name for line in lines for name in line.also}
-    others = [short for short in weights.stored if short not in used and short not in copies]
+    overruled = {
+        copy: line.theirs[0] for line in placed for copy in line.also if copy in weights and copy not in used | copies
+    }
+    others = [short for short in weights.stored if short not in used | copies | overruled.keys()]
     unused = _matching(table.unused, others)
     known = {*unused, *_matching(table.buffers, others)}
 
@@ -90,6 +96,9 @@ def match(table: NameTable, config: ModelConfig, weights: Weights) -> Match:
             for line in lines
             for copy in line.also
         ),
+        overruled={
+            full_name(table, weights, copy): full_name(table, weights, used) for copy, used in overruled.items()
+        },
     )
 
 
@@ -115,6 +124,16 @@ def _placed(line: Assignment, weights: Weights) -> Assignment:
         return line
     also = tuple(first if copy == stand_in else copy for copy in line.also)
     return replace(line, theirs=(stand_in, *rest), also=also)
+
+
+def _true_copies(line: Assignment, weights: Weights) -> tuple[str, ...]:
+    """The other names of a line whose tensors are absent or hold what its own does."""
+    own = weights.stored.get(line.theirs[0])
+    return tuple(
+        copy
+        for copy in line.also
+        if own is None or copy not in weights or not weights.differ(weights.stored[copy], own)
+    )
 
 
 def _expected_shapes(line: Assignment, shapes: Mapping[str, Shape]) -> tuple[Shape, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -108,7 +109,7 @@ def _read_family(
         family.names,
         _shapes(store),
         architecture=reading.architecture,
-        differ=lambda first, second: _values_differ(store, first, second),
+        differ=cache(lambda first, second: _values_differ(store, first, second)),
         values=lambda name: store.read(name).ravel().tolist(),
     )
     found = find_stated(family, location, store, document)
@@ -125,6 +126,7 @@ def _read_family(
         label=family.label,
         config=config,
         facts=stated_facts(family, config, keys, stated),
+        warnings=(*reading.warnings, *family.remarks(keys, weights, config)),
     )
     if _is_untied_against_config(family, config, stated):
         told = "the config ties the output head to the token embedding, but both are stored and differ: each is used"
@@ -183,6 +185,10 @@ def _matched(reading: Reading, table: NameTable, config: ModelConfig, weights: W
     if matched.unexpected:
         n_unexpected = counted(len(matched.unexpected), "tensor")
         warnings = (*warnings, f"{n_unexpected} of the file are unused by this model: {some_of(matched.unexpected)}")
+    warnings += tuple(
+        f"{shown(name)} is stored with other values than {shown(used)}, which is used in its place"
+        for name, used in matched.overruled.items()
+    )
     problem = matched.problem or _not_floating(matched, store)
     error = None if problem is None else CheckpointError(problem)
     return replace(reading, match=matched, warnings=warnings, problem=error)

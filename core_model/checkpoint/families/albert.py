@@ -18,7 +18,7 @@ _HEADS = EncoderHeads(
             transform="predictions.dense",
             norm="predictions.LayerNorm",
             output="predictions.decoder",
-            biases=("predictions.bias", "predictions.decoder.bias"),
+            biases=("predictions.decoder.bias", "predictions.bias"),
         ),
         "sequence_classes": HeadForm(transform="pooler", activation="tanh", output="classifier", pooling="first"),
         **BARE,

@@ -29,7 +29,7 @@ class HeadForm:
     norm.
 
     The activation is that which `activation_key` of config.json names, unless it is always the same one. `biases` are
-    the names of the output's bias where it has other names than its weight, the one a tied head uses first. `labels`
+    the names of the output's bias where it has other names than its weight, the one that is added first. `labels`
     are its classes where they are always the same.
     """
 
@@ -52,14 +52,14 @@ BERT_MASKED = HeadForm(
     transform="cls.predictions.transform.dense",
     norm="cls.predictions.transform.LayerNorm",
     output="cls.predictions.decoder",
-    biases=("cls.predictions.bias", "cls.predictions.decoder.bias"),
+    biases=("cls.predictions.decoder.bias", "cls.predictions.bias"),
 )
 FAIRSEQ_MASKED = HeadForm(
     transform="lm_head.dense",
     activation="gelu",
     norm="lm_head.layer_norm",
     output="lm_head.decoder",
-    biases=("lm_head.bias", "lm_head.decoder.bias"),
+    biases=("lm_head.decoder.bias", "lm_head.bias"),
 )
 FAIRSEQ_SEQUENCE = HeadForm(
     transform="classifier.dense", activation="tanh", output="classifier.out_proj", pooling="first"
@@ -133,7 +133,7 @@ class EncoderHeads:
             return (row(self.table, table),)
         own = (form for form in self.of_class.values() if _is_labelled(form, head))
         form = next(own, None) or self.forms[head.task]  # pyright: ignore[reportArgumentType]
-        first, *others = (form.biases if head.tied else form.biases[::-1]) or (f"{form.output}.bias",)
+        first, *others = form.biases or (f"{form.output}.bias",)
         before = ((form.transform, "head.transform.*"), (form.norm, "head.transform_norm.*"))
         return (
             row(self.table, table, also=(f"{form.output}.weight",) if head.tied else ()),

@@ -5,7 +5,7 @@ They differ in where the norms stand and in their positions; see `Anatomy`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ from core_model.config import (
 from core_model.errors import ConfigError
 
 _TABLES = {stack: f"{stack}.embed_tokens.weight" for stack in ("encoder", "decoder")}
-_SHARED, _LOGITS_BIAS = "shared.weight", "final_logits_bias"
+_SHARED, _HEAD, _LOGITS_BIAS = "shared.weight", "lm_head.weight", "final_logits_bias"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Seq2SeqKeys(EncoderDecoderKeys):
 
     @property
     def shares_table(self) -> bool | None:
-        """Whether both stacks have one token table; None where the file tells."""
+        """Whether both stacks are meant to have one token table; None where the file alone tells."""
         return None
 
 
@@ -81,13 +81,13 @@ class Anatomy:
                 f"is_encoder_decoder is false in config.json: half a {family.label}, without its encoder or its "
                 "decoder, is not supported"
             )
-        shared = _is_shared(weights) if keys.shares_table is None else keys.shares_table
-        decoder_vocab = keys.decoder_vocab_size or keys.vocab_size
+        shared = keys.shares_table is not False and is_shared(weights)
+        decoder_vocab = keys.vocab_size if keys.shares_table else keys.decoder_vocab_size or keys.vocab_size
         return ModelConfig(
             encoder=self._stack(keys, "encoder", keys.vocab_size),
-            decoder=self._stack(keys, "decoder", keys.vocab_size if shared else decoder_vocab),
+            decoder=self._stack(keys, "decoder", decoder_vocab),
             shared_embedding=shared,
-            head=self._head(family, keys, weights, _SHARED if shared else _TABLES["decoder"], decoder_vocab),
+            head=self._head(family, keys, weights, decoder_vocab),
             special=keys.special,
         )
 
@@ -106,36 +106,52 @@ class Anatomy:
             final_norm=plan.norm if self.pre_norm else None,
         )
 
-    def _head(
-        self, family: Family, keys: Seq2SeqKeys, weights: Weights, table: str, vocab_size: int
-    ) -> HeadSpec | None:
+    def _head(self, family: Family, keys: Seq2SeqKeys, weights: Weights, vocab_size: int) -> HeadSpec | None:
         evidence = {"sequence_classes": "classification_head.dense.weight", "answer_span": "qa_outputs.weight"}
-        has_logits = _LOGITS_BIAS in weights or "lm_head.weight" in weights
+        has_logits = _LOGITS_BIAS in weights or _HEAD in weights
         task = weights.task(family, evidence, "language_model" if has_logits else None)
         if task != "language_model":
             return read_head(task, keys, weights)
-        tied = weights.ties("lm_head.weight", table, stated=keys.tie_word_embeddings, default=True)
+        tied = ties_head(weights, keys.tie_word_embeddings, has_shared=keys.shares_table is not False)
         bias = self.logits_bias and _LOGITS_BIAS in weights
         return HeadSpec(n_outputs=vocab_size, task="language_model", tied=tied, bias=bias)
 
-    def rows(self, config: ModelConfig) -> tuple[Row, ...]:
+    def rows(self, config: ModelConfig, *, has_shared: bool = False) -> tuple[Row, ...]:
         """The lines of the name table."""
         return (
-            *_table_rows(config),
+            *table_rows(config, has_shared=has_shared),
             *stack_rows("encoder", self.norm_place),
             *stack_rows("decoder", self.norm_place),
-            *head_rows(config.head),
+            *head_rows(config.head, has_shared=has_shared),
         )
 
 
-def _is_shared(weights: Weights) -> bool:
-    """Whether the file has one token table, or the same for each stack."""
-    encoder, decoder = _TABLES.values()
-    return (
-        encoder not in weights
-        or decoder not in weights
-        or not weights.differ(weights.stored[encoder], weights.stored[decoder])
+def is_shared(weights: Weights) -> bool:
+    """Whether both stacks read the same token table, each its own where that is stored and else the shared one."""
+    encoder, decoder = (
+        next((name for name in (own, _SHARED, other) if name in weights), _SHARED)
+        for own, other in (_TABLES.values(), tuple(_TABLES.values())[::-1])
     )
+    return encoder == decoder or not weights.differ(weights.stored[encoder], weights.stored[decoder])
+
+
+def table_remarks(keys: Any, weights: Weights, config: ModelConfig) -> tuple[str, ...]:
+    """What to say of stacks that read a table each though the keys, as transformers reads them, tie these."""
+    says_tied = keys.tie_word_embeddings is not False and keys.shares_table is not False
+    if config.decoder is None or config.shared_embedding or not says_tied:
+        return ()
+    return ("the config ties the token tables of encoder and decoder, but they are stored and differ: each is used",)
+
+
+def ties_head(weights: Weights, stated: bool | None, *, has_shared: bool = True) -> bool:
+    """Whether the output head is the decoder's token table, as the file and tie_word_embeddings have it.
+
+    A head that is not stored is the shared table, where the model has one, whatever the decoder reads.
+    """
+    table = next((name for name in (_TABLES["decoder"], _SHARED, _TABLES["encoder"]) if name in weights), _SHARED)
+    if _HEAD not in weights and has_shared and _SHARED in weights:
+        return stated is not False and not weights.differ(weights.stored[_SHARED], weights.stored[table])
+    return weights.ties(_HEAD, table, stated=stated, default=True)
 
 
 def read_head(task: str | None, keys: Any, weights: Weights) -> HeadSpec | None:
@@ -158,8 +174,11 @@ def read_head(task: str | None, keys: Any, weights: Weights) -> HeadSpec | None:
     )
 
 
-def head_rows(head: HeadSpec | None) -> tuple[Row, ...]:
-    """The lines of a name table for a head; only fairseq's language models have a bias."""
+def head_rows(head: HeadSpec | None, *, has_shared: bool = False) -> tuple[Row, ...]:
+    """The lines of a name table for a head; only fairseq's language models have a bias.
+
+    `has_shared` says that the file has a shared token table, which an absent head is.
+    """
     if head is None:
         return ()
     if head.task == "sequence_classes":
@@ -169,20 +188,31 @@ def head_rows(head: HeadSpec | None) -> tuple[Row, ...]:
         )
     if head.task == "language_model":
         return (
-            row("lm_head.weight", "head.output.weight"),
+            row(_HEAD, "head.output.weight", also=(_SHARED,) if has_shared else ()),
             row(_LOGITS_BIAS, "head.output.bias", conversion=WRAPPED),
         )
     return (row({"token_classes": "classifier.*", "answer_span": "qa_outputs.*"}[head.task], "head.output.*"),)
 
 
-def _table_rows(config: ModelConfig) -> tuple[Row, ...]:
-    head = ("lm_head.weight",) if config.head is not None and config.head.tied else ()
-    if config.shared_embedding:
-        return (row(_SHARED, "encoder.embedding.token.weight", also=(*_TABLES.values(), *head)),)
+def table_rows(config: ModelConfig, *, has_shared: bool = False) -> tuple[Row, ...]:
+    """The lines of a name table for the token tables.
+
+    Where the file `has_shared`, a table of both stacks beside their own perhaps, each stack reads its own before it.
+    """
+    head = (_HEAD,) if config.head is not None and config.head.tied else ()
+    stacks, tables, shared = tuple(config.stacks), tuple(_TABLES.values()), (_SHARED,) if has_shared else ()
+    if config.shared_embedding or len(stacks) == 1:
+        first, *others = (*tables, _SHARED) if has_shared else (_SHARED, *tables)
+        return (row(first, "encoder.embedding.token.weight", also=(*others, *head)),)
     return (
-        row(_TABLES["encoder"], "encoder.embedding.token.weight"),
-        row(_TABLES["decoder"], "decoder.embedding.token.weight", also=head),
+        row(_TABLES["encoder"], "encoder.embedding.token.weight", also=shared),
+        row(_TABLES["decoder"], "decoder.embedding.token.weight", also=(*shared, *head)),
     )
+
+
+def own_tables_first(rows: Callable[..., Sequence[Row]]) -> tuple[str, Callable[[ModelConfig], Sequence[Row]]]:
+    """The dialect of files that have a shared token table, of `rows` which take `has_shared`."""
+    return r"shared\.weight$", lambda config: rows(config, has_shared=True)
 
 
 def _sizes(weights: Weights) -> Mapping[str, object]:
@@ -232,10 +262,12 @@ def seq2seq_family(
             rows=anatomy.rows,
             prefixes=("model.",),
             roots=("lm_head.", _LOGITS_BIAS, "classification_head.", "qa_outputs."),
+            dialects=(own_tables_first(anatomy.rows),),
             buffers=(*fixed, r"(encoder|decoder)\.version", r"(encoder|decoder)\.embed_positions\._float_tensor"),
-            unused=(r"lm_head\..*", _LOGITS_BIAS, r"classification_head\..*", r"qa_outputs\..*", r"shared\.weight"),
+            unused=(r"lm_head\..*", _LOGITS_BIAS, r"classification_head\..*", r"qa_outputs\..*"),
         ),
         "aliases": ALIASES,
+        "remarks": table_remarks,
         "layer_counts": ("decoder_layers",),
         **others,
     }

@@ -22,7 +22,15 @@ from core_model.checkpoint.families.fields import (
     special_tokens,
 )
 from core_model.checkpoint.families.plan import Plan, read_plan, write_stack
-from core_model.checkpoint.families.seq2seq import head_rows, read_head
+from core_model.checkpoint.families.seq2seq import (
+    head_rows,
+    is_shared,
+    own_tables_first,
+    read_head,
+    table_remarks,
+    table_rows,
+    ties_head,
+)
 from core_model.config import (
     Activation,
     BucketedPositions,
@@ -79,6 +87,11 @@ class T5Keys(SpecialKeys):
     decoder_start_token_id: TokenId = None
 
     @property
+    def shares_table(self) -> bool:
+        """Both stacks are always meant to have one token table."""
+        return True
+
+    @property
     def norm(self) -> NormSpec:
         """Every norm of the model."""
         return NormSpec(kind="rms", eps=self.layer_norm_epsilon, bias=False)
@@ -103,7 +116,7 @@ def _read(family: Family, keys: T5Keys, weights: Weights, *, own_tables: bool, s
         decoder=plan.stack(_layers(keys, plan, n_decoder_layers, is_decoder=True, own_tables=own_tables))
         if has_decoder
         else None,
-        shared_embedding=has_decoder,
+        shared_embedding=has_decoder and is_shared(weights),
         head=head,
         special=special_tokens(
             begin=keys.bos_token_id, end=keys.eos_token_id, padding=keys.pad_token_id, decoder_start=start
@@ -161,7 +174,7 @@ def _read_head(family: Family, keys: T5Keys, weights: Weights, *, scales: bool) 
     task = weights.task(family, evidence)
     if task != "language_model":
         return read_head(task, keys, weights)
-    tied = weights.ties(_HEAD, _TABLE, stated=keys.tie_word_embeddings, default=True)
+    tied = ties_head(weights, keys.tie_word_embeddings)
     says_scaled = keys.scale_decoder_outputs
     is_scaled = scales and (keys.tie_word_embeddings is not False if says_scaled is None else says_scaled)
     scale = keys.d_model**-0.5 if is_scaled else 1.0
@@ -193,16 +206,11 @@ def _write(family: Family, config: ModelConfig) -> Foreign:
     return Foreign(keys=keys, architecture=family.architecture_for(task))
 
 
-def _rows(config: ModelConfig) -> tuple[Row, ...]:
-    tied = config.head is not None and config.head.tied
+def _rows(config: ModelConfig, *, has_shared: bool = False) -> tuple[Row, ...]:
     return (
-        row(
-            _TABLE,
-            "encoder.embedding.token.weight",
-            also=("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", *((_HEAD,) if tied else ())),
-        ),
+        *table_rows(config, has_shared=has_shared),
         *(line for name, stack in config.stacks.items() for line in _stack_rows(name, stack)),
-        *head_rows(config.head),
+        *head_rows(config.head, has_shared=has_shared),
     )
 
 
@@ -264,6 +272,7 @@ def _family(
         places={**_PLACES, "activation": "feed_forward_proj"},
         names=NameTable(
             rows=_rows,
+            dialects=(own_tables_first(_rows),),
             prefixes=("transformer.",),
             written_prefixes={"language_model": "", "answer_span": ""},
             roots=("lm_head.", "classification_head.", "classifier.", "qa_outputs."),
@@ -276,6 +285,7 @@ def _family(
             "num_hidden_layers": "num_layers",
             "head_dim": "d_kv",
         },
+        remarks=table_remarks,
         layer_counts=("num_decoder_layers",),
     )
     return family

@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from core_model.checkpoint import open_checkpoint
-from tests.core_model.checkpoint.references import IDS, assert_agrees, reference, saved, seeded
+from tests.core_model.checkpoint.references import IDS, assert_agrees, edit_tensors, reference, saved, seeded
 
 TYPE_IDS = (0,) * 5 + (1,) * 6
 
@@ -101,6 +101,19 @@ def test_old_spellings_unused_heads_and_buffers_pass_silently(tmp_path: Path) ->
         noted = [fact.value for fact in checkpoint.info.facts if fact.name == "stored for other heads"]
         assert "bert.pooler.dense.weight" in noted[0]
         assert not any("pooler" in warning for warning in checkpoint.info.warnings)
+
+
+def test_of_two_stored_biases_of_the_head_the_one_it_adds_is_used_and_the_other_told(tmp_path: Path) -> None:
+    """A tied head means them to be one; where they are not, transformers leaves each as stored and adds decoder.bias."""
+    folder = saved(seeded(BertForMaskedLM(bert_config())), tmp_path)
+    name = "cls.predictions.decoder.bias"
+    edit_tensors(folder, {name: torch.randn(23, generator=torch.Generator().manual_seed(3))})
+    output = reference(BertForMaskedLM.from_pretrained(folder).eval(), token_type_ids=TYPE_IDS)
+    assert_agrees(folder, output, "encoder", type_ids=TYPE_IDS)
+    with open_checkpoint(folder) as checkpoint:
+        assert f"cls.predictions.bias is stored with other values than {name}, which is used in its place" in (
+            checkpoint.info.warnings
+        )
 
 
 def test_labels_of_a_classifier_are_its_own(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ SIZES: dict[str, dict[str, Any]] = {
 LARGER = ("shared.weight", "embed_tokens.weight", "q_proj.weight")
 """Weights that must not drown in positions as large as 1."""
 GENERATE = "ForConditionalGeneration"
+ENCODER_TABLE, DECODER_TABLE = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
 SEPARATE = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 19, "pad_token_id": 18}
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("T5", GENERATE, {}),
@@ -221,6 +222,38 @@ def test_stacks_with_a_table_each_are_read_though_the_config_does_not_say_so(tmp
         assert checkpoint.config is not None and not checkpoint.config.shared_embedding
         with pytest.raises(ConfigError, match="shared_embedding is False"):
             save_as_family(tmp_path / "ours", checkpoint.load_model(), "bart")
+
+
+@pytest.mark.parametrize("family", ["T5", "MT5", "UMT5", "Bart", "MBart", "Pegasus", "M2M100", "Marian"])
+@pytest.mark.parametrize("own", [(ENCODER_TABLE,), (DECODER_TABLE,), (ENCODER_TABLE, DECODER_TABLE)], ids=len)
+def test_a_table_that_a_stack_has_of_its_own_is_read_by_it_though_the_config_ties_it(
+    family: str, own: tuple[str, ...], tmp_path: Path
+) -> None:
+    kind = "MTModel" if family == "Marian" else GENERATE
+    folder = saved(tiny(family, kind), tmp_path)
+    prefix = "" if family in ("T5", "MT5", "UMT5") else "model."
+    generator = torch.Generator().manual_seed(5)
+    edit_tensors(folder, {f"{prefix}{name}": torch.randn(23, 30, generator=generator) for name in own})
+    read = getattr(transformers, f"{family}{kind}").from_pretrained(folder, attn_implementation="eager")
+    assert_agrees(folder, reference(read, TARGET), TARGET)
+    with open_checkpoint(folder) as checkpoint:
+        assert any("ties the token tables of encoder and decoder" in told for told in checkpoint.info.warnings)
+        assert not any(name in line for line in checkpoint.info.tied for name in own)
+
+
+@pytest.mark.parametrize("share", [True, ...], ids=repr)
+def test_where_nothing_is_tied_each_table_of_marian_is_used_and_the_one_that_none_reads_is_told(
+    share: object, tmp_path: Path
+) -> None:
+    """transformers keeps four tables then: each stack's, the head's, and the shared one beside them."""
+    folder = saved(tiny("Marian", "MTModel", tie_word_embeddings=False), tmp_path)
+    if share is ...:
+        edit_config(folder, share_encoder_decoder_embeddings=...)
+    read = transformers.MarianMTModel.from_pretrained(folder, attn_implementation="eager")
+    assert_agrees(folder, reference(read, TARGET), TARGET)
+    with open_checkpoint(folder) as checkpoint:
+        assert any(told.startswith("model.shared.weight is stored with other") for told in checkpoint.info.warnings)
+        assert checkpoint.info.tied == ()
 
 
 def test_sizes_that_differ_between_the_stacks_are_told_of_both(tmp_path: Path) -> None:
