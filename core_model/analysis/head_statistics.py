@@ -40,7 +40,7 @@ def head_statistics(
     cancel: CancelToken | None = None,
     progress: Progress | None = None,
 ) -> HeadStatistics:
-    """The numbers of every head of a site, [L, H] each. NaN where a number has no meaning.
+    """The numbers of every head of a site, [L, H] each, L as `trace.layers`. NaN where one has no meaning.
 
     `ids` of the tokens give same_token; `special` marks control tokens. Distance, diagonal, previous and same token
     need queries and keys to be the same tokens: in cross-attention they are NaN. Raises TraceError where `ids` or
@@ -54,11 +54,11 @@ def head_statistics(
     id_M = None if ids is None or not is_self else torch.tensor(list(ids))
     special_M = None if special is None else torch.tensor(list(special))
     table = torch.full((len(_NAMES), n_layers, n_heads), float("nan"))
-    for layer in range(n_layers):
+    for row, layer in enumerate(trace.layers(site)):
         for head in range(n_heads):
-            table[:, layer, head] = _one_head(trace.head(site, layer, head), is_self, id_M, special_M, cancel)
+            table[:, row, head] = _one_head(trace.head(site, layer, head), is_self, id_M, special_M, cancel)
             if progress is not None:
-                progress((layer * n_heads + head + 1) / (n_layers * n_heads))
+                progress((row * n_heads + head + 1) / (n_layers * n_heads))
     return HeadStatistics(site=site, **{name: read_only(table[i].numpy()) for i, name in enumerate(_NAMES)})
 
 

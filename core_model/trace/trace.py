@@ -99,7 +99,7 @@ class Trace:
 
     def not_numbers(self, *, cancel: CancelToken | None = None) -> dict[str, tuple[int, ...]]:
         """The layers of each site whose attention holds NaN: weights that are no numbers, or scores that overflow."""
-        found = {site: tuple(i for i in self._layers(site) if self._holds_nan(site, i, cancel)) for site in self.sites}
+        found = {site: tuple(i for i in self.layers(site) if self._holds_nan(site, i, cancel)) for site in self.sites}
         return {site: layers for site, layers in found.items() if layers}
 
     @property
@@ -112,9 +112,16 @@ class Trace:
         outputs = [self.hidden, *self.vectors.values(), *(() if self.logits is None else (self.logits,))]
         return sum(storages.values()) + sum(array.nbytes for array in outputs)
 
+    def layers(self, site: str) -> tuple[int, ...]:
+        """The numbers of the layers that have this attention: of cross-attention perhaps not all."""
+        layers = tuple(layer for known, layer in self._heads if known == site)
+        if not layers:
+            raise TraceError(f"site is {site!r}: this model has {', '.join(self.sites)}")
+        return layers
+
     def shape(self, site: str) -> tuple[int, int, int, int]:
         """(layers, heads, queries, keys) of a site."""
-        layers = self._layers(site)
+        layers = self.layers(site)
         heads = self._heads[site, layers[0]]
         return len(layers), heads.q_BHND.shape[1], heads.n_queries, heads.n_keys
 
@@ -200,7 +207,7 @@ class Trace:
         """Max-pooled pictures of all heads [layers, heads, Y, X], at most `size` pixels a side; NaN where masked."""
         layers = [
             thumbnails(self._heads[site, layer], self._each_head(site, layer), size, cancel=cancel)
-            for layer in self._layers(site)
+            for layer in self.layers(site)
         ]
         return _array(torch.stack(layers))
 
@@ -222,9 +229,9 @@ class Trace:
 
     def head(self, site: str, layer: int, head: int) -> HeadScores:
         """The scores of one head, with its row normalisers kept for the next call."""
-        layers = self._layers(site)
+        layers = self.layers(site)
         if layer not in layers:
-            raise TraceError(f"layer is {layer}: {site} has layers 0 to {layers[-1]}")
+            raise TraceError(f"layer is {layer}: {site} has layers {_told(layers)}")
         n_heads = self._heads[site, layer].q_BHND.shape[1]
         if not 0 <= head < n_heads:
             raise TraceError(f"head is {head}: {site} has heads 0 to {n_heads - 1}")
@@ -252,12 +259,6 @@ class Trace:
 
     def _each_head(self, site: str, layer: int) -> list[HeadScores]:
         return [self.head(site, layer, head) for head in range(self._heads[site, layer].q_BHND.shape[1])]
-
-    def _layers(self, site: str) -> list[int]:
-        layers = [layer for known, layer in self._heads if known == site]
-        if not layers:
-            raise TraceError(f"site is {site!r}: this model has {', '.join(self.sites)}")
-        return layers
 
 
 def _hidden(model: Transformer, given: GivenTensors, tap: CollectingTap) -> dict[str, torch.Tensor]:
@@ -288,6 +289,12 @@ def check_memory(model: Transformer, n_tokens: tuple[int, ...], keep: Sequence[s
             f"the input has {n + n_decoder} tokens: its trace needs {needed / 1e9:.1f} GB of memory and "
             f"{free / 1e9:.1f} GB are free. Try a shorter input{kept}, or close other programs"
         )
+
+
+def _told(layers: tuple[int, ...]) -> str:
+    """ "0 to 11" where they follow each other, else "3, 8, 13"."""
+    follow = layers == tuple(range(layers[0], layers[-1] + 1))
+    return f"{layers[0]} to {layers[-1]}" if follow else ", ".join(map(str, layers))
 
 
 def _array(x: torch.Tensor) -> FloatArray:

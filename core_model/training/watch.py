@@ -66,9 +66,10 @@ def probe_attention(model: Transformer, example: Example, tokenizer: Tokenizer, 
     decoder_texts = tuple(tokenizer.token_text(id) for id in example.decoder_ids or example.ids)
     sites: dict[str, ProbeSite] = {}
     for site in trace.sites:
-        n_layers, n_heads, n_queries, n_keys = trace.shape(site)
-        masked_NM = trace.head(site, 0, 0).masked(slice(0, n_queries), slice(0, n_keys))
-        weights = [[trace.attention(site, layer, head) for head in range(n_heads)] for layer in range(n_layers)]
+        _, n_heads, n_queries, n_keys = trace.shape(site)
+        layers = trace.layers(site)
+        masked_NM = trace.head(site, layers[0], 0).masked(slice(0, n_queries), slice(0, n_keys))
+        weights = [[trace.attention(site, layer, head) for head in range(n_heads)] for layer in layers]
         sites[site] = ProbeSite(
             weights=read_only(np.array(weights, dtype=np.float32)),
             masked=read_only(masked_NM.cpu().numpy()),

@@ -137,3 +137,20 @@ def test_a_way_to_pool_that_there_is_not_is_refused(size: tuple[int, int]) -> No
     reduce: Any = "median"
     with pytest.raises(TraceError, match="reduce is 'median': expected one of 'max', 'mean', 'sample'"):
         trace.view(SITE, 0, 0, size=size, reduce=reduce)
+
+
+def test_cross_attention_in_some_layers_only_is_told_by_the_numbers_of_those_layers() -> None:
+    config = models.encoder_decoder(n_layers=4)
+    assert config.decoder is not None
+    layers = [
+        layer if index in (1, 3) else dataclasses.replace(layer, cross_attention=None)
+        for index, layer in enumerate((*config.decoder.layers, *config.decoder.layers)[:4])
+    ]
+    decoder = dataclasses.replace(config.decoder, layers=tuple(layers))
+    trace = run_trace(models.make(dataclasses.replace(config, decoder=decoder)), Inputs(ids=IDS, decoder_ids=IDS[:7]))
+    assert trace.layers("decoder.cross") == (1, 3)
+    found = head_statistics(trace, "decoder.cross").first_token
+    expected = [[trace.attention("decoder.cross", i, h)[:, 0].mean() for h in range(4)] for i in (1, 3)]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    with pytest.raises(TraceError, match=r"layer is 2: decoder\.cross has layers 1, 3"):
+        trace.attention("decoder.cross", 2, 0)
