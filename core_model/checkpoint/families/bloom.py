@@ -11,8 +11,8 @@ from core_model.checkpoint.families.decoders import (
     decoder_family,
     fused_by_head,
 )
-from core_model.checkpoint.families.family import layer_rows, name_table, read_sizes, row
-from core_model.checkpoint.families.fields import Count, Positive, Rate
+from core_model.checkpoint.families.family import Weights, layer_rows, name_table, read_sizes, row
+from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.config import AlibiPositions, ModelConfig, StackConfig
 from core_model.errors import ConfigError
@@ -40,6 +40,8 @@ class BloomKeys(DecoderKeys):
     apply_residual_connection_post_layernorm: bool = False
     hidden_dropout: Rate = 0.0
     attention_dropout: Rate = 0.0
+    pretraining_tp: CountOrNone | None = 1
+    slow_but_exact: bool = False
 
 
 def _read(keys: BloomKeys) -> StackConfig:
@@ -50,6 +52,15 @@ def _read(keys: BloomKeys) -> StackConfig:
         )
     plan = read_plan(keys, _PLACES, activation="gelu_tanh", position=AlibiPositions())
     return plan.stack([plan.layer()] * plan.n_layers, embedding=plan.embedding(norm=plan.norm))
+
+
+def _remarks(keys: BloomKeys, weights: Weights, config: ModelConfig) -> tuple[str, ...]:
+    if not keys.slow_but_exact or (keys.pretraining_tp or 1) == 1:
+        return ()
+    return (
+        f"slow_but_exact is true and pretraining_tp {keys.pretraining_tp} in config.json: transformers then leaves out "
+        "the biases of the output maps of attention and feed-forward, which are added here as in training",
+    )
 
 
 def _write(config: ModelConfig) -> BloomKeys:
@@ -75,6 +86,7 @@ FAMILY = decoder_family(
     label="BLOOM",
     architectures=architectures("Bloom", "sequence_classes", "token_classes", "answer_span"),
     keys=BloomKeys,
+    remarks=_remarks,
     sizes=read_sizes(
         {"vocab_size": (_HEADS.table, 0), "hidden_size": (_HEADS.table, 1)}, n_layer="h.{i}.input_layernorm.weight"
     ),

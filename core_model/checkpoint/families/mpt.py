@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from core_model.checkpoint.families.decoders import DecoderHeads, DecoderKeys, architectures, decoder_family
-from core_model.checkpoint.families.family import QUERY_KEY_VALUE, layer_rows, name_table, read_sizes, row
+from core_model.checkpoint.families.family import QUERY_KEY_VALUE, Weights, layer_rows, name_table, read_sizes, row
 from core_model.checkpoint.families.fields import Count, CountOrNone, Positive, Rate
 from core_model.checkpoint.families.plan import read_plan, write_keys
 from core_model.config import AlibiPositions, ModelConfig, NormSpec, StackConfig
 from core_model.errors import ConfigError
 from core_model.wording import shown
 
+_COMPUTED_MAX_BIAS = 8.0
+"""The alibi_bias_max that transformers computes with."""
 _HEADS = DecoderHeads(table="wte.weight")
 _PLACES = {
     "n_layers": "n_layers",
@@ -29,7 +31,7 @@ _PLACES = {
 class MptAttentionKeys:
     """The keys of attn_config.
 
-    `alibi_bias_max` is what the models were trained with (16 in StoryWriter). transformers computes 8 whatever it says.
+    `alibi_bias_max` is what the models were trained with (16 in StoryWriter).
     """
 
     attn_type: str = "multihead_attention"
@@ -39,7 +41,7 @@ class MptAttentionKeys:
     prefix_lm: bool = False
     qk_ln: bool = False
     alibi: bool = True
-    alibi_bias_max: Positive = 8.0
+    alibi_bias_max: Positive = _COMPUTED_MAX_BIAS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +93,16 @@ def _read(keys: MptKeys) -> StackConfig:
     return plan.stack([plan.layer(attention=attention)] * plan.n_layers)
 
 
+def _remarks(keys: MptKeys, weights: Weights, config: ModelConfig) -> tuple[str, ...]:
+    max_bias = keys.attn_config.alibi_bias_max
+    if max_bias == _COMPUTED_MAX_BIAS:
+        return ()
+    return (
+        f"alibi_bias_max is {max_bias:g} in config.json and used here, as the model's own code does: transformers "
+        f"computes with {_COMPUTED_MAX_BIAS:g} whatever it says",
+    )
+
+
 def _write(config: ModelConfig) -> MptKeys:
     attention = config.output_stack.layers[0].attention
     position = attention.position
@@ -116,6 +128,7 @@ FAMILY = decoder_family(
     label="MPT",
     architectures=architectures("Mpt", "sequence_classes", "token_classes", "answer_span"),
     keys=MptKeys,
+    remarks=_remarks,
     sizes=read_sizes(
         {"vocab_size": ("wte.weight", 0), "d_model": ("wte.weight", 1)}, n_layers="blocks.{i}.norm_1.weight"
     ),

@@ -64,7 +64,8 @@ _PLACES = {
 class T5Keys(SpecialKeys):
     """The keys of config.json that decide what is computed.
 
-    transformers 4 scales the logits where the head is tied, 5 where scale_decoder_outputs says so.
+    transformers 4 scales the logits where the head is tied, 5 where scale_decoder_outputs says so. What
+    feed_forward_proj says, dense_act_fn and is_gated_act say otherwise where they are written.
     """
 
     vocab_size: Count
@@ -77,6 +78,8 @@ class T5Keys(SpecialKeys):
     relative_attention_num_buckets: Count = 32
     relative_attention_max_distance: Count = 128
     feed_forward_proj: str = "relu"
+    dense_act_fn: str | None = None
+    is_gated_act: bool | None = None
     layer_norm_epsilon: Positive = 1e-6
     dropout_rate: Rate = 0.1
     scale_decoder_outputs: bool | None = None
@@ -106,7 +109,7 @@ class Mt5Keys(T5Keys):
 
 def _read(family: Family, keys: T5Keys, weights: Weights, *, own_tables: bool, scales: bool) -> ModelConfig:
     head = _read_head(family, keys, weights, scales=scales)
-    gated, act = _read_activation(keys.feed_forward_proj)
+    gated, act = _read_activation(keys)
     plan = read_plan(keys, _PLACES, norm=keys.norm, activation=act, gated=gated, bias=False)
     has_decoder = _has_decoder(family, weights)
     n_decoder_layers = keys.num_decoder_layers or keys.num_layers
@@ -151,10 +154,15 @@ def _layer(plan: Plan, position: BucketedPositions, *, is_decoder: bool) -> Laye
     return replace(layer, cross_attention=crossing, cross_residual=plan.residual()) if is_decoder else layer
 
 
-def _read_activation(feed_forward_proj: str) -> tuple[bool, Activation]:
+def _read_activation(keys: T5Keys) -> tuple[bool, Activation]:
     """Whether it is gated, and the activation: `gated-gelu` means the tanh approximation, other names what they say."""
-    gated, name = feed_forward_proj.startswith(_GATED), feed_forward_proj.removeprefix(_GATED)
-    return gated, activation("feed_forward_proj", "gelu_new" if gated and name == "gelu" else name)
+    told = keys.feed_forward_proj
+    gated, name = told.startswith(_GATED), "gelu_new" if told == "gated-gelu" else told.removeprefix(_GATED)
+    if keys.is_gated_act is not None:
+        gated = keys.is_gated_act
+    if keys.dense_act_fn is not None:
+        return gated, activation("dense_act_fn", keys.dense_act_fn)
+    return gated, activation("feed_forward_proj", name)
 
 
 def _write_feed_forward(spec: FeedForwardSpec) -> str:

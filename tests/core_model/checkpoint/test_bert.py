@@ -104,7 +104,7 @@ def test_old_spellings_unused_heads_and_buffers_pass_silently(tmp_path: Path) ->
 
 
 def test_of_two_stored_biases_of_the_head_the_one_it_adds_is_used_and_the_other_told(tmp_path: Path) -> None:
-    """A tied head means them to be one; where they are not, transformers leaves each as stored and adds decoder.bias."""
+    """A tied head means them to be one; where they differ, transformers leaves each as stored and adds decoder.bias."""
     folder = saved(seeded(BertForMaskedLM(bert_config())), tmp_path)
     name = "cls.predictions.decoder.bias"
     edit_tensors(folder, {name: torch.randn(23, generator=torch.Generator().manual_seed(3))})

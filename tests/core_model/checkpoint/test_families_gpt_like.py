@@ -147,6 +147,19 @@ def test_the_steepest_alibi_slope_of_mpt_is_what_its_config_says(tmp_path: Path)
     folder = saved(model, tmp_path)
     model.transformer.build_mpt_alibi_tensor = partial(model.transformer.build_mpt_alibi_tensor, alibi_bias_max=4)
     assert_agrees(folder, reference(model), "decoder")
+    with open_checkpoint(folder) as checkpoint:
+        assert any(told.startswith("alibi_bias_max is 4 ") for told in checkpoint.info.warnings)
+
+
+def test_biases_of_bloom_that_the_library_leaves_out_are_added_and_told(tmp_path: Path) -> None:
+    """With slow_but_exact and pretraining_tp it sums slices of the output maps without their biases."""
+    folder = saved(tiny("Bloom"), tmp_path)
+    edit_config(folder, slow_but_exact=True, pretraining_tp=2)
+    leaves_out: Any = transformers.BloomForCausalLM.from_pretrained(folder)
+    assert leaves_out.transformer.h[0].mlp.slow_but_exact
+    assert_agrees(folder, reference(tiny("Bloom")), "decoder")
+    with open_checkpoint(folder) as checkpoint:
+        assert any(told.startswith("slow_but_exact is true") for told in checkpoint.info.warnings)
 
 
 def test_outputs_that_opt_projects_back_are_not_written_without_the_projection(tmp_path: Path) -> None:

@@ -200,6 +200,31 @@ def test_a_head_of_its_own_is_used_and_not_scaled(family: str, tmp_path: Path) -
     assert_close(logits_of(reference(again, TARGET)), logits_of(reference(model, TARGET)))
 
 
+@pytest.mark.parametrize("family", ["T5", "MT5", "UMT5"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"dense_act_fn": "silu"},
+        {"feed_forward_proj": "gated-gelu", "dense_act_fn": "relu"},
+        {"feed_forward_proj": "gated-gelu", "is_gated_act": ..., "dense_act_fn": "silu"},
+        {"feed_forward_proj": "gated-relu", "is_gated_act": False},
+        {"feed_forward_proj": "gated-gelu", "dense_act_fn": ...},
+        {"feed_forward_proj": "relu", "is_gated_act": True, "dense_act_fn": "gelu"},
+    ],
+    ids=str,
+)
+def test_the_activation_that_dense_act_fn_and_is_gated_act_say_wins(
+    family: str, told: dict[str, Any], tmp_path: Path
+) -> None:
+    """As in transformers, where feed_forward_proj only gives what they are without."""
+    document = tiny(family, feed_forward_proj="relu").config.to_dict()
+    kept = {key: value for key, value in {**document, **told}.items() if value is not ...}
+    config = getattr(transformers, f"{family}Config").from_dict({**kept, "attn_implementation": "eager"})
+    model = seeded(getattr(transformers, f"{family}{GENERATE}")(config))
+    folder = edit_config(saved(model, tmp_path), **told)
+    assert_agrees(folder, reference(model, TARGET), TARGET)
+
+
 def test_copies_of_the_table_and_a_stray_table_of_distances_pass_silently(tmp_path: Path) -> None:
     """As t5-small is stored."""
     model = tiny("T5")
@@ -297,7 +322,7 @@ def test_logits_without_a_bias_are_read_and_written_so(tmp_path: Path) -> None:
     ("family", "changes", "named"),
     [
         ("T5", {"num_decoder_layers": 10**9}, "num_decoder_layers is 1000000000"),
-        ("T5", {"feed_forward_proj": "gated-nothing"}, "feed_forward_proj is 'nothing'"),
+        ("T5", {"feed_forward_proj": "gated-nothing", "dense_act_fn": None}, "feed_forward_proj is 'nothing'"),
         ("T5", {"relative_attention_num_buckets": 1}, "n_buckets is 1"),
         ("Bart", {"decoder_layers": 900}, "decoder_layers is 900"),
         ("Bart", {"decoder_attention_heads": 4}, "decoder_attention_heads is 4 and d_model is 30"),
