@@ -89,7 +89,7 @@ def _summary(reading: Reading, n_parameters: int, dtype: str) -> str:
         for name, stack in reading.config.stacks.items()
         if stack.layers
     ]
-    kind = f"{positions_name(reading.config)} positions, head: {head_name(reading.config)}"
+    kind = f"{positions_name(reading.config)} positions, head: {head_name(reading.config, reading.architecture)}"
     return f"{reading.label}: {'; '.join(stacks)}; {kind}; {size}"
 
 

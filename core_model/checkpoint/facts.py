@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
@@ -20,6 +21,7 @@ from core_model.config import (
     TokenEmbedding,
 )
 from core_model.results import Fact, Origin
+from core_model.wording import shown
 
 FACT_LABELS = {
     "n_layers": "layers",
@@ -61,8 +63,12 @@ _TASK_NAMES = {
 }
 
 
-def stated_facts(family: Family, config: ModelConfig, keys: Any, document: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """The facts of a foreign checkpoint: stated where its config.json has the key, else inferred."""
+def stated_facts(
+    family: Family, config: ModelConfig, keys: Any, document: Mapping[str, Any], architecture: str | None
+) -> tuple[Fact, ...]:
+    """The facts of a foreign checkpoint, of the class named `architecture`: stated where its config.json has the key,
+    else inferred.
+    """
     sizes = _sizes(config)
     reads_tokens = any(isinstance(stack.embedding, TokenEmbedding) for stack in config.stacks.values())
     facts = [
@@ -75,7 +81,8 @@ def stated_facts(family: Family, config: ModelConfig, keys: Any, document: Mappi
         if name in family.places and (reads_tokens or name not in _OF_TOKENS)
     ]
     facts.append(Fact(name="positions", value=positions_name(config), origin=_origin(document, "model_type")))
-    facts.append(Fact(name="output head", value=head_name(config), origin=_origin(document, "architectures")))
+    head = head_name(config, architecture)
+    facts.append(Fact(name="output head", value=head, origin=_origin(document, "architectures")))
     if config.head is not None and config.head.task in ("language_model", "masked_language_model"):
         value = "tied to the token embedding" if config.head.tied else "of its own"
         facts.append(Fact(name="output head's weight", value=value, origin=_origin(document, "tie_word_embeddings")))
@@ -96,10 +103,18 @@ def positions_name(config: ModelConfig) -> str:
     return "none" if position is None else _POSITION_NAMES[type(position)]
 
 
-def head_name(config: ModelConfig) -> str:
-    """What the output head is for, in words."""
+def uncomputed_head(config: ModelConfig, architecture: str | None) -> str | None:
+    """The class of transformers that the model is of, where that has an output head and the model as read has none."""
+    has_output = config.head is not None or config.vectors is not None
+    return architecture if not has_output and re.search(r"For[A-Z]", architecture or "") else None
+
+
+def head_name(config: ModelConfig, architecture: str | None = None) -> str:
+    """What the output head of a model, of the class named `architecture`, is for, in words."""
     if config.head is not None:
         return _TASK_NAMES[config.head.task]
+    if (named := uncomputed_head(config, architecture)) is not None:
+        return f"not computed ({shown(named)})"
     if config.vectors is None:
         return "none"
     return "similarity of text and image" if config.vectors.compared else "one vector"

@@ -15,7 +15,7 @@ import numpy as np
 
 from core_model.checkpoint import native
 from core_model.checkpoint.assuming import require_agreement, with_assumed
-from core_model.checkpoint.facts import native_facts, stated_facts
+from core_model.checkpoint.facts import native_facts, stated_facts, uncomputed_head
 from core_model.checkpoint.families import FAMILIES, family_of, family_of_tensors
 from core_model.checkpoint.families.family import Family, NameTable, Weights, weights_of
 from core_model.checkpoint.folder import CONFIG_NAME, Location
@@ -125,9 +125,12 @@ def _read_family(
         family=family.key,
         label=family.label,
         config=config,
-        facts=stated_facts(family, config, keys, stated),
+        facts=stated_facts(family, config, keys, stated, reading.architecture),
         warnings=(*reading.warnings, *family.remarks(keys, weights, config)),
     )
+    if (named := uncomputed_head(config, reading.architecture)) is not None:
+        told = f"the output head of {shown(named)} is not computed here: the hidden states are the output"
+        reading = replace(reading, warnings=(*reading.warnings, told))
     if _is_untied_against_config(family, config, stated):
         told = "the config ties the output head to the token embedding, but both are stored and differ: each is used"
         reading = replace(reading, warnings=(*reading.warnings, told))

@@ -175,6 +175,9 @@ def test_of_mbarts_classifier_which_reads_at_the_end_token_the_hidden_states_are
     assert_agrees(folder, reference(model.model, TARGET), TARGET)
     with open_checkpoint(folder) as checkpoint:
         assert checkpoint.config is not None and checkpoint.config.head is None
+        facts = {fact.name: fact.value for fact in checkpoint.info.facts}
+        assert facts["output head"] == "not computed (MBartForSequenceClassification)"
+        assert any("MBartForSequenceClassification is not computed" in told for told in checkpoint.info.warnings)
 
 
 def test_token_classes_of_t5_read_its_encoder(tmp_path: Path) -> None:
