@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from core_model.checkpoint.config_codec import config_to_json
+from core_model.checkpoint.differences import first_difference
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
 from core_model.checkpoint.folder import CONFIG_NAME, PREPROCESSOR_NAME, PROCESSOR_NAME
@@ -51,8 +52,6 @@ INPUT_FILES = (
     PROCESSOR_NAME,
 )
 """What says how text, pictures and sounds become numbers."""
-_NO_EFFECT = ("dropout", "special", "smooths_positions")
-"""Fields of a config that change no logits, or of pictures of another size alone: a family may lack them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +88,16 @@ class Expression:
 
 
 def express(config: ModelConfig, family: Family) -> Expression:
-    """The config as the family says it; ConfigError names the first field the family cannot say."""
+    """The config as the family says it; ConfigError tells the first thing the family cannot say."""
     if absent := next((name for name, stack in config.stacks.items() if not stack.layers), None):
-        raise ConfigError(f"config.{absent} has no layers: no family has models whose {absent} is left out")
+        raise ConfigError(f"the {absent} has no layers: no family has models whose {absent} is left out")
     foreign = family.write(config)
-    read = family.read(foreign.keys, weights_of(family.names, foreign.stored, architecture=foreign.architecture))
-    difference = _first_difference(config_to_json(config), config_to_json(read), "config")
+    weights = weights_of(family.names, foreign.stored, architecture=foreign.architecture)
+    try:
+        read = family.read(foreign.keys, weights)
+    except ConfigError as error:
+        raise ConfigError(f"this model is no {family.label}: {error}") from error
+    difference = first_difference(config_to_json(config), config_to_json(read), family.label)
     if difference is not None:
         raise ConfigError(f"this model is no {family.label}: {difference}")
     return Expression(family=family, foreign=foreign)
@@ -103,7 +106,7 @@ def express(config: ModelConfig, family: Family) -> Expression:
 def express_some_way(config: ModelConfig, family: Family) -> tuple[Expression, ModelConfig]:
     """The config as the family says it, or the same model in other words; also the config that was said.
 
-    ConfigError names the first field of the config that the family cannot say.
+    ConfigError tells the first thing that the family cannot say.
     """
     try:
         return express(config, family), config
@@ -168,25 +171,6 @@ def save_as_family(
         for name in INPUT_FILES:
             if inputs_from is not None and (inputs_from / name).is_file():
                 shutil.copyfile(inputs_from / name, new / name)
-
-
-def _first_difference(ours: Any, theirs: Any, place: str) -> str | None:
-    """Where two config documents first differ, in words; None when they say the same model."""
-    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
-        pairs = [(ours[key], theirs[key], f"{place}.{key}") for key in ours if key not in _NO_EFFECT]
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        pairs = [(ours[i], theirs[i], f"{place}[{i}]") for i in range(len(ours))]
-    else:
-        return None if ours == theirs else f"{place} is {_short(ours)}, there it is always {_short(theirs)}"
-    found = (_first_difference(*pair) for pair in pairs)
-    return next((difference for difference in found if difference is not None), None)
-
-
-def _short(value: Any) -> str:
-    """A value in a message: records and lists by their kind only."""
-    if isinstance(value, dict):
-        return str(value.get("type", "given"))
-    return f"a list of {len(value)}" if isinstance(value, list) else repr(value)
 
 
 def _stated(keys: Any) -> dict[str, Any]:

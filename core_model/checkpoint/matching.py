@@ -44,7 +44,7 @@ class Match:
         """Why these weights cannot make the model, as one sentence; None when they can."""
         if self.missing:
             return (
-                f"{counted(len(self.missing), 'tensor')} the config asks for are missing from the file "
+                f"the file lacks {counted(len(self.missing), 'tensor')} the config asks for "
                 f"({some_of(self.missing)}): check that config.json belongs to these weights and that no file is absent"
             )
         if self.misshaped:
@@ -53,8 +53,8 @@ class Match:
                 for name, (found, expected) in self.misshaped.items()
             ]
             return (
-                f"{counted(len(told), 'tensor')} have another shape than the config asks for ({some_of(told)}): "
-                "check that config.json belongs to these weights"
+                f"the file has {counted(len(told), 'tensor')} of another shape than the config asks for "
+                f"({some_of(told)}): check that config.json belongs to these weights"
             )
         return None
 

@@ -84,8 +84,8 @@ class Checkpoint:
         reading = replace(reading, facts=(*reading.facts, *preprocessing.facts))
         self._location, self._store, self._reading = location, store, reading
         kind = reading.model_type or reading.family
-        self._tokenizer, tokenizer_notes = find_tokenizer(location.folder, kind, reading.config)
-        self._notes = (*notes, *tokenizer_notes, *preprocessing.warnings)
+        self._tokenizer, self._tokenizer_notes = find_tokenizer(location.folder, kind, reading.config)
+        self._notes = (*notes, *self._tokenizer_notes, *preprocessing.warnings)
         self._giver = None
         if reading.config is not None:
             self._giver = Giver(
@@ -119,6 +119,11 @@ class Checkpoint:
     def tokenizer(self) -> Tokenizer | None:
         """What turns text into this model's ids; None when there is none or it is broken (a warning says so)."""
         return self._tokenizer
+
+    @property
+    def no_tokenizer(self) -> str:
+        """Why there is no tokenizer, and what to do then; empty where there is one or no token is read."""
+        return "" if self._tokenizer else next(iter(self._tokenizer_notes), "")
 
     def encode(
         self,

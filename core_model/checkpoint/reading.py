@@ -186,8 +186,8 @@ def _matched(reading: Reading, table: NameTable, config: ModelConfig, weights: W
     matched = match(table, config, weights)
     warnings = reading.warnings
     if matched.unexpected:
-        n_unexpected = counted(len(matched.unexpected), "tensor")
-        warnings = (*warnings, f"{n_unexpected} of the file are unused by this model: {some_of(matched.unexpected)}")
+        n_unused = counted(len(matched.unexpected), "tensor")
+        warnings = (*warnings, f"the file has {n_unused} that this model does not use: {some_of(matched.unexpected)}")
     warnings += tuple(
         f"{shown(name)} is stored with other values than {shown(used)}, which is used in its place"
         for name, used in matched.overruled.items()

@@ -18,9 +18,10 @@ class TypedIds(Tokenizer):
     source = None
     warnings = ()
 
-    def __init__(self, vocab_size: int) -> None:
-        """`vocab_size` is the number of rows of the model's embedding."""
+    def __init__(self, vocab_size: int, why: str = "it has no tokenizer") -> None:
+        """`vocab_size` is the number of rows of the model's embedding, `why` says what is wrong with words."""
         self._rows = vocab_size
+        self._why = why
 
     @property
     def vocab_size(self) -> int:
@@ -50,8 +51,8 @@ class TypedIds(Tokenizer):
             word = match[0]
             if not (word.isascii() and word.isdigit() and len(word) < 12 and int(word) < self._rows):
                 raise TokenizerError(
-                    f"{word[:40]!r} is not a token id of this model, which has no tokenizer: type numbers from 0 to "
-                    f"{self._rows - 1}, separated by spaces or commas."
+                    f"{word[:40]!r} is not a token id of this model (numbers from 0 to {self._rows - 1}, separated by "
+                    f"spaces or commas): {self._why}"
                 )
             ids.append((int(word), match.span()))
         return ids

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sized
 from pathlib import Path
 from typing import get_args
 
@@ -107,7 +108,7 @@ def _provenance(
     engine: Engine, opened: OpenedModel, arguments: argparse.Namespace, inputs: ModelInput, line: ProgressLine
 ) -> Provenance:
     """Where the numbers will come from, having said what was done to what is read; TraceError where the model offers
-    no attention, InputError where it reads something else."""
+    no attention or not so much of it, InputError where it reads something else."""
     info = opened.info
     if not info.sites:
         raise TraceError(info.refusal or f"{info.name} has no attention that can be computed")
@@ -116,7 +117,17 @@ def _provenance(
     for note in tokens.notes:
         line.note(note)
     site = arguments.site or opened.first_site(tokens)
+    if opened.site(site) and tokens.has(site):  # else the trace says what is wrong
+        _require_within("rows", arguments.rows, tokens.queries(site))
+        _require_within("cols", arguments.cols, tokens.keys(site))
     return Provenance.of(info, inputs, site=site, layer=arguments.layer, head=arguments.head)
+
+
+def _require_within(option: str, span: Span | None, there: Sized) -> None:
+    """TraceError for a range that goes beyond what there is."""
+    if span is not None and span[1] > len(there):
+        told = f"--{option} is {span[0]}:{span[1]}, and there are {len(there)} {option}"
+        raise TraceError(f"{told}: give a range within 0:{len(there)}")
 
 
 def _write_figure(

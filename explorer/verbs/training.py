@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from core_model.cancel import CancelToken
+from core_model.errors import ConfigError
 from core_model.training.control import TrainControl
 from core_model.training.schedules import SCHEDULES
 from core_model.training.settings import (
@@ -21,6 +23,7 @@ from core_model.training.settings import (
     PRECISIONS,
     TrainingSettings,
     default_warmup,
+    problems,
 )
 from core_model.training.tasks import TASKS
 from explorer.verbs.progress import ProgressLine
@@ -49,42 +52,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("--out", type=Path, required=True, metavar="RUN", help="folder for the run; new or empty")
 
-    def option(group: Any, flag: str, field: str, type: Callable[[str], Any], text: str, **extra: Any) -> None:
+    def option(group: Any, field: str, type: Callable[[str], Any], text: str, **extra: Any) -> None:
         text += "" if "required" in extra else " (default: %(default)s)"
-        group.add_argument(flag, dest=field, type=type, default=getattr(defaults, field), help=text, **extra)
+        group.add_argument(_flag(field), dest=field, type=type, default=getattr(defaults, field), help=text, **extra)
 
     task = parser.add_argument_group("task")
     task.add_argument("--task", required=True, choices=TASKS, help=_listed({k: t.summary for k, t in TASKS.items()}))
     task.add_argument("--text", type=Path, metavar="FILE", help="UTF-8 text that language_model learns from")
-    option(task, "--length", "length", int, "symbols of the longest example, or tokens of a text window", metavar="N")
+    option(task, "length", int, "symbols of the longest example, or tokens of a text window", metavar="N")
     model = parser.add_argument_group("model")
-    option(model, "--d-model", "d_model", int, "width of the residual stream", metavar="N")
-    option(model, "--layers", "n_layers", int, "layers, of the encoder and of the decoder", metavar="N")
-    option(model, "--heads", "n_heads", int, "attention heads of a layer", metavar="N")
-    option(model, "--d-hidden", "d_hidden", int, "width of the feed-forward layers", metavar="N")
-    option(model, "--norm", "norm", str, _listed(NORM_ORDERS), choices=NORM_ORDERS)
-    option(model, "--positions", "positions", str, _listed(POSITIONS), choices=POSITIONS)
-    option(model, "--dropout", "dropout", float, "rate", metavar="P")
-    option(model, "--initialization", "initialization", str, _listed(INITIALIZATIONS), choices=INITIALIZATIONS)
+    option(model, "d_model", int, "width of the residual stream", metavar="N")
+    option(model, "n_layers", int, "layers, of the encoder and of the decoder", metavar="N")
+    option(model, "n_heads", int, "attention heads of a layer", metavar="N")
+    option(model, "d_hidden", int, "width of the feed-forward layers", metavar="N")
+    option(model, "norm", str, _listed(NORM_ORDERS), choices=NORM_ORDERS)
+    option(model, "positions", str, _listed(POSITIONS), choices=POSITIONS)
+    option(model, "dropout", float, "rate", metavar="P")
+    option(model, "initialization", str, _listed(INITIALIZATIONS), choices=INITIALIZATIONS)
     rate = parser.add_argument_group("optimisation (AdamW)")
-    option(rate, "--steps", "steps", int, "updates", metavar="N")
-    option(rate, "--batch", "batch", int, "examples an update", metavar="N")
-    option(rate, "--schedule", "schedule", str, "of the learning rate, after the warmup", choices=SCHEDULES)
+    option(rate, "steps", int, "updates", metavar="N")
+    option(rate, "batch", int, "examples an update", metavar="N")
+    option(rate, "schedule", str, "of the learning rate, after the warmup", choices=SCHEDULES)
     rate.add_argument(
         "--warmup", type=int, metavar="N", help=f"updates (default: {defaults.warmup}, a tenth of shorter runs)"
     )
     option(
-        rate, "--peak-learning-rate", "peak_learning_rate", _number_or_none,
+        rate, "peak_learning_rate", _number_or_none,
         "at the end of the warmup; 'none' takes the article's, with inverse_sqrt", metavar="RATE",
     )  # fmt: skip
-    option(rate, "--weight-decay", "weight_decay", float, "of matrices", metavar="RATE")
-    option(rate, "--clip", "clip", _number_or_none, "largest gradient norm; 'none' for any", metavar="NORM")
+    option(rate, "weight_decay", float, "of matrices", metavar="RATE")
+    option(rate, "clip", _number_or_none, "largest gradient norm; 'none' for any", metavar="NORM")
     machine = parser.add_argument_group("machine")
-    option(machine, "--precision", "precision", str, _listed(PRECISIONS), choices=PRECISIONS)
-    option(machine, "--device", "device", str, "cpu, cuda, cuda:1 or mps", metavar="NAME")
+    option(machine, "precision", str, _listed(PRECISIONS), choices=PRECISIONS)
+    option(machine, "device", str, "cpu, cuda, cuda:1 or mps", metavar="NAME")
     machine.add_argument("--threads", type=int, metavar="N", help="of the CPU (default: the first updates are timed)")
-    option(machine, "--seed", "seed", int, "the same seed gives the same run", metavar="N")
-    option(machine, "--save-every", "save_every", int, "updates between savings", metavar="N")
+    option(machine, "seed", int, "the same seed gives the same run", metavar="N")
+    option(machine, "save_every", int, "updates between savings", metavar="N")
+
+
+def _flag(field: str) -> str:
+    """The option that gives a field of the settings."""
+    return f"--{field.removeprefix('n_').replace('_', '-')}"
 
 
 def _listed(labels: Mapping[Any, str]) -> str:
@@ -114,13 +122,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> TrainingSettings:
-    """The settings that the arguments make. Raises ConfigError naming what is wrong."""
+    """The settings that the arguments make. Raises ConfigError naming the option that is wrong."""
     given = {
         field.name: getattr(arguments, field.name) for field in fields(TrainingSettings) if field.name in arguments
     }
     if given["warmup"] is None:
         given["warmup"] = default_warmup(given["steps"])
+    for field, message in problems(given).items():
+        raise ConfigError(_in_options(field, message))
     return TrainingSettings(**given)
+
+
+def _in_options(field: str, message: str) -> str:
+    """ "n_heads is 5: d_model, 64, must be ..." -> "--heads is 5: --d-model, 64, must be ..."."""
+    others = "|".join(known.name for known in fields(TrainingSettings) if "_" in known.name)
+    told = re.sub(rf"\b({others})\b", lambda found: _flag(found[0]), message.removeprefix(field))
+    return f"{_flag(field)}{told}"
 
 
 def _keep_accuracy(event: TrainEvent, before: TrainEvent) -> TrainEvent:

@@ -67,11 +67,12 @@ def _typed(checkpoint: Checkpoint, given: ModelInput) -> Inputs:
     config = checkpoint.config
     assert config is not None, "what is given to a model that cannot be run is not read"
     typed: dict[str, Any] = {}
+    why = checkpoint.no_tokenizer
     if given.text:
-        tokens = TypedIds(next(iter(config.stacks.values())).tokens.vocab_size).encode(given.text)
+        tokens = TypedIds(next(iter(config.stacks.values())).tokens.vocab_size, why).encode(given.text)
         typed |= {"ids": tokens.ids, "tokens": tokens}
     if given.target and config.decoder:
-        told = TypedIds(config.decoder.tokens.vocab_size).encode(given.target)
+        told = TypedIds(config.decoder.tokens.vocab_size, why).encode(given.target)
         typed |= {"decoder_ids": told.ids, "decoder_tokens": told}
     if not given.files:
         return Inputs(**typed)

@@ -53,9 +53,7 @@ def _write_as(family: Family, config: ModelConfig) -> Foreign:
     pixels = vision.pixels_of(stack)
     first = stack.layers[0]
     if bool(pixels.n_registers) != (family is REGISTERS):
-        raise ConfigError(
-            f"embedding.n_registers is {pixels.n_registers}: DINOv2 with registers is a family of its own"
-        )
+        raise ConfigError(f"the model has {pixels.n_registers} registers: DINOv2 with registers is a family of its own")
     common = vision.common_keys(config)
     if first.feed_forward.gated:
         common["hidden_act"] = "gelu"

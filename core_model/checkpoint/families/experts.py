@@ -42,7 +42,7 @@ def mixture(config: ModelConfig) -> tuple[FeedForwardSpec, ExpertsSpec]:
     for layer in config.output_stack.layers:
         if layer.feed_forward.experts is not None:
             return layer.feed_forward, layer.feed_forward.experts
-    raise ConfigError("feed_forward.experts is None in every layer: this family is for mixtures of experts")
+    raise ConfigError("no layer of the model has a mixture of experts: this family is for those")
 
 
 def expert_table(

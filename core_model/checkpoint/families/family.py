@@ -175,7 +175,8 @@ class Family:
         for name, known in self.architectures.items():
             if known == task:
                 return name
-        raise ConfigError(f"head.task is {task!r}: {self.label} has no model with such a head")
+        what = "without an output head" if task is None else f"with an output head of the kind {task.replace('_', ' ')}"
+        raise ConfigError(f"{self.label} has no model {what}")
 
     def renamed(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """A config.json with its keys under the names that `keys` has; an alias wins, as in transformers."""

@@ -54,7 +54,7 @@ def _write(config: ModelConfig) -> Phi3Keys:
     attention = config.output_stack.layers[0].attention
     scaling = attention.position.scaling if isinstance(attention.position, RotaryPositions) else None
     if scaling and scaling.kind != "longrope":
-        raise ConfigError(f"this model is no Phi-3: its rotary scaling is {scaling.kind}, there it is always longrope")
+        raise ConfigError(f"this model is no Phi-3: its rotary scaling is {scaling.kind}, where Phi-3 has longrope")
     return Phi3Keys(
         **llama_keys(config, _PLACES),
         original_max_position_embeddings=scaling.original_length if scaling else 4096,

@@ -224,7 +224,7 @@ def _keys(config: ModelConfig) -> dict[str, Any]:
     """The `Seq2SeqKeys` of a config, by name."""
     encoder, decoder, head = config.encoder, config.decoder, config.head
     if encoder is None or decoder is None:
-        raise ConfigError("config has one stack: there it is always an encoder and a decoder")
+        raise ConfigError("the model has one stack: this family has an encoder and a decoder")
     return {
         **stack_keys(encoder, decoder),
         **special_and_start_keys(config.special),

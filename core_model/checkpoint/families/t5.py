@@ -192,7 +192,7 @@ def _read_head(family: Family, keys: T5Keys, weights: Weights, *, scales: bool) 
 def _write(family: Family, config: ModelConfig) -> Foreign:
     encoder, decoder, head = config.encoder, config.decoder, config.head
     if encoder is None:
-        raise ConfigError("config.encoder is None: there it is always an encoder, with or without a decoder")
+        raise ConfigError("the model has no encoder: T5 has one, with or without a decoder")
     layer, position = encoder.layers[0], encoder.layers[0].attention.position
     buckets = position if isinstance(position, BucketedPositions) else BucketedPositions()
     is_language_model = head is not None and head.task == "language_model"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +120,8 @@ def test_input_that_is_no_text_is_named_by_its_first_wrong_byte(cli: Cli, decode
         (("--layer", 9), "layer is 9: decoder.self has layers 0 to 1"),
         (("--head", 9), "head is 9: decoder.self has heads 0 to 3"),
         (("--site", "encoder.self"), "site is 'encoder.self': this model has decoder.self"),
-        (("--rows", "0:99"), "rows is (0, 99)"),
+        (("--rows", "0:99"), "--rows is 0:99, and there are 7 rows: give a range within 0:7"),
+        (("--cols", "2:8"), "--cols is 2:8, and there are 7 cols: give a range within 0:7"),
         (("--width-mm", 2), "The width is 2 mm: choose from 30 to 1000 mm."),
         (("--out", "a.jpg"), "'a.jpg' ends in '.jpg': give it one of .svg, .pdf, .png, .csv, .npz."),
         (("--out", "/none/a.svg"), "Cannot write /none/a.svg: its folder does not exist"),
@@ -134,6 +136,14 @@ def test_what_cannot_be_done_is_one_line_and_leaves_no_file(cli: Cli, gpt2, tmp_
     assert done.status == 2 and done.err.count("\n") == 1
     assert message in done.err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_tokenizer_that_cannot_be_used_is_named_where_a_text_is_refused(cli: Cli, gpt2, tmp_path):
+    broken = shutil.copytree(gpt2, tmp_path / "broken")
+    for folder, why in ((gpt2, "there is no tokenizer"), (broken, "tokenizer.json is empty (0 bytes)")):
+        (broken / "tokenizer.json").touch()
+        done = write(cli, folder, tmp_path / "a.csv", "--text", "5 cat")
+        assert "'cat' is not a token id of this model (numbers from 0 to " in done.err and why in done.err
 
 
 def test_a_matrix_too_large_for_single_cells_is_pooled_and_says_so(cli: Cli, gpt2, tmp_path, monkeypatch):

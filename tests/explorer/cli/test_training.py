@@ -71,9 +71,10 @@ def test_a_short_run_warms_up_for_a_tenth_of_it(cli: Cli, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--task", "copy", "--heads", 7), "n_heads is 7"),
-        (("--task", "copy", "--steps", 0), "steps is 0"),
-        (("--task", "language_model"), "text is missing"),
+        (("--task", "copy", "--heads", 7), "--heads is 7: --d-model, 64, must be"),
+        (("--task", "copy", "--peak-learning-rate", -1), "--peak-learning-rate is -1"),
+        (("--task", "copy", "--steps", 0), "--steps is 0"),
+        (("--task", "language_model"), "--text is missing: language_model learns"),
         (("--task", "language_model", "--text", "none.txt"), "none.txt"),
         (("--task", "copy", "--device", "tpu"), "device is 'tpu'"),
         (("--task", "fly"), "invalid choice: 'fly'"),
