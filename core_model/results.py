@@ -70,6 +70,24 @@ class SiteInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunInfo:
+    """How far a training has come: `step` of `n_steps` updates.
+
+    `text` and `target` are the example it was watched on, empty where it does not tell.
+    """
+
+    step: int
+    n_steps: int
+    text: str = ""
+    target: str = ""
+
+    @property
+    def progress(self) -> str:
+        """In words: "step 400 of 2000"."""
+        return f"step {self.step} of {self.n_steps}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelInfo:
     """What a checkpoint is, before its weights are loaded.
 
@@ -78,6 +96,7 @@ class ModelInfo:
     `header_sha256` is of header and config, not of the weights. `needs` names the facts that no file states and that
     may be given to `open_checkpoint` where attention is not offered: "n_heads", or "base", the model of an adapter.
     `reads` is what `Checkpoint.encode` takes for it; nothing where only ids, vectors or nothing at all can be given.
+    `run` is its training, where that was kept beside it.
     """
 
     name: str
@@ -100,6 +119,7 @@ class ModelInfo:
     header_sha256: str
     needs: tuple[str, ...] = ()
     reads: tuple[Reads, ...] = ()
+    run: RunInfo | None = None
 
     @property
     def inferred(self) -> tuple[Fact, ...]:

@@ -27,11 +27,13 @@ from explorer.main_window import MainWindow
 from explorer.samples import Sample, bundled_samples
 from explorer.settings.remember import settings_of, state_of
 from explorer.settings.schema import Settings, WindowSettings
-from explorer.settings.store import APPLICATION, SettingsStore, settings_path
+from explorer.settings.store import APPLICATION, SettingsStore, runs_path, settings_path
 from explorer.state.app_state import AppState, Assumed, ModelInput, Notice
-from explorer.state.moves import add_notice, in_same_layout, open_source
+from explorer.state.errands import Errand, KilledRunsQuery
+from explorer.state.moves import add_notice, in_same_layout, open_source, set_inputs
 from explorer.state.queries import LaneName
 from explorer.state.store import Store
+from explorer.state.training_moves import with_killed_runs
 from explorer.theme.manager import ThemeChoice, ThemeManager
 from explorer.trainer import Trainer
 from explorer.workers.bridge import Bridge
@@ -167,8 +169,9 @@ class Explorer(QObject):
     def start(self, path: Path | None = None, inputs: ModelInput | None = None, *, assume: Assumed = ()) -> None:
         """Start the lanes, with a checkpoint, or with the first sample when none is named."""
         if path is not None:
-            text = inputs or ModelInput(text=self._samples[0].text if self._samples else "")
-            self.store.settle(open_source(path, inputs=text, assume=assume))
+            if self._samples:
+                self.store.settle(set_inputs(ModelInput(text=self._samples[0].text)))
+            self.store.settle(open_source(path, inputs=inputs, assume=assume))
         elif self._samples:
             self.store.settle(in_same_layout(self._samples[0].opening))
         self.controller.start()
@@ -229,6 +232,7 @@ class Explorer(QObject):
     def _on_window_first_painted(self) -> None:
         path, assume = self._first
         self.start(path, assume=assume)
+        self.window.run_errand(Errand(query=KilledRunsQuery(folder=runs_path()), learn=with_killed_runs))
 
     @Slot(object)
     def _on_faults_arrived(self, notice: Notice) -> None:

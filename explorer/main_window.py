@@ -48,7 +48,7 @@ from explorer.samples import Sample
 from explorer.settings.schema import WindowSettings
 from explorer.state.app_state import AppState, LayoutName, Notice
 from explorer.state.errands import Errand
-from explorer.state.moves import Move, add_notice, set_layout
+from explorer.state.moves import Move, add_notice, open_source, set_layout
 from explorer.state.store import Store
 from explorer.state.training import TrainingSnapshot
 from explorer.theme.manager import ThemeChoice, ThemeManager
@@ -297,6 +297,7 @@ class MainWindow(QMainWindow):
             bar.command_requested.connect(self._on_command_requested)
         self._controller.progressed.connect(self._status.show_running)
         self._centre.tab_changed.connect(self._on_host_picture_changed)
+        self._notifications.open_requested.connect(self._on_notifications_open_requested)
         self._trainer.advanced.connect(self._on_trainer_advanced)
         self._store.watch(self._on_store_changed)
 
@@ -355,7 +356,7 @@ class MainWindow(QMainWindow):
         if bool(new.inputs.picture) != bool(old.inputs.picture):
             self._show_picture_panel()
         for notice in new.notices[len(old.notices) :]:
-            self._notifications.show_message(notice.severity, notice.text, notice.details)
+            self._notifications.show_message(notice.severity, notice.text, notice.details, notice.opens)
         self._show_state(new)
 
     @Slot(object)
@@ -370,6 +371,10 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def _on_noticed(self, move: Move) -> None:
         self._store.settle(move)
+
+    @Slot(object)
+    def _on_notifications_open_requested(self, path: Path) -> None:
+        self._store.apply(open_source(path))
 
     @Slot(str)
     def _on_command_requested(self, key: str) -> None:

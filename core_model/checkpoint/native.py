@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from core_model.nn.transformer import Transformer
 
 FORMAT = "transformer-explorer"
+FAMILY = "native"
+"""What such a checkpoint's family is called."""
 VERSION = 1
 
 NAMES = NameTable(rows=lambda config: [row(name, name) for name in tensor_shapes(config)])

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from core_model.cancel import CancelToken, Progress
+from core_model.checkpoint import native
 from core_model.checkpoint.adapter import find_base, open_merged
 from core_model.checkpoint.describe import describe, describe_tensors
 from core_model.checkpoint.folder import Location, locate
@@ -17,11 +18,12 @@ from core_model.checkpoint.health import TensorHealth, examine, health_warnings
 from core_model.checkpoint.matching import Match
 from core_model.checkpoint.preprocessing import find_preprocessing
 from core_model.checkpoint.reading import Reading, read_checkpoint
+from core_model.checkpoint.run_record import read_run
 from core_model.checkpoint.shards import StoredTensor, TensorStore
 from core_model.checkpoint.text import find_tokenizer
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, InputError
-from core_model.results import ByteArray, FloatArray, ModelInfo, TensorInfo
+from core_model.results import ByteArray, FloatArray, ModelInfo, RunInfo, TensorInfo
 from core_model.tokenize import Tokenizer
 from core_model.trace.inputs import Inputs
 
@@ -85,7 +87,8 @@ class Checkpoint:
         self._location, self._store, self._reading = location, store, reading
         kind = reading.model_type or reading.family
         self._tokenizer, self._tokenizer_notes = find_tokenizer(location.folder, kind, reading.config)
-        self._notes = (*notes, *self._tokenizer_notes, *preprocessing.warnings)
+        self._run, run_notes = _run_of(location, reading)
+        self._notes = (*notes, *self._tokenizer_notes, *preprocessing.warnings, *run_notes)
         self._giver = None
         if reading.config is not None:
             self._giver = Giver(
@@ -197,7 +200,7 @@ class Checkpoint:
 
     def _describe(self, warnings: tuple[str, ...]) -> ModelInfo:
         reads = self._giver.reads if self._giver else ()
-        return describe(self._location, self._store, self._reading, reads, warnings)
+        return replace(describe(self._location, self._store, self._reading, reads, warnings), run=self._run)
 
     def read_tensor(self, name: str) -> FloatArray:
         """A stored tensor's values, widened to float32. CheckpointError when there is none of that name."""
@@ -233,3 +236,13 @@ class Checkpoint:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def _run_of(location: Location, reading: Reading) -> tuple[RunInfo | None, tuple[str, ...]]:
+    """The training of a model of our own, and what is wrong with what was kept of it."""
+    if reading.family != native.FAMILY:
+        return None, ()
+    try:
+        return read_run(location.folder), ()
+    except CheckpointError as error:
+        return None, (str(error),)

@@ -1,8 +1,8 @@
 """A training and the folder it is kept in: saved while it runs, opened like any other checkpoint.
 
-A run folder holds model.safetensors, config.json and the tokenizer, and run.json with the settings and the history of
-every update. It appears once all of that is written, later savings replace file by file, and what else a person keeps
-in it stays.
+A run folder holds model.safetensors, config.json and the tokenizer, and run.json with the settings, the watched
+example and the history of every update. It appears once all of that is written, later savings replace file by file,
+and what else a person keeps in it stays.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ import itertools
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from core_model.cancel import CancelToken
 from core_model.checkpoint.native import save_run_model
+from core_model.checkpoint.run_record import RUN_FILE
 from core_model.disk import existing_parent, free_bytes, why_not_written
 from core_model.errors import Cancelled, TrainingError
 from core_model.training.control import TrainControl
 from core_model.training.data import TrainingData
 from core_model.training.events import TrainEvent
 from core_model.training.loop import Training
+from core_model.training.marks import marked
 from core_model.training.precision import first_not_finite
 from core_model.training.settings import TrainingSettings
 
-RUN_FILE = "run.json"
 VERSION = 1
 
 _HISTORY = ("loss", "learning_rate", "grad_norm", "loss_scale", "tokens_per_second", "seconds")
@@ -39,19 +40,22 @@ _SPARE_BYTES = 1 << 20
 def claimed_run_folder(runs: Path, name: str) -> Iterator[Path]:
     """The first of name-1, name-2, ... that is not in `runs` yet, made now so that no other training takes it.
 
-    Gone after the block if nothing was saved in it. Raises TrainingError where it cannot be made.
+    Marked as under way during the block, gone after it if nothing was saved in it. Raises TrainingError where it cannot
+    be made.
     """
     numbers = itertools.count(1)
-    try:
-        runs.mkdir(parents=True, exist_ok=True)
-        folder = next(path for path in (runs / f"{name}-{number}" for number in numbers) if _is_made(path))
-    except OSError as error:
-        raise TrainingError(f"No run can be kept in {runs}: {why_not_written(error, runs)}.") from error
-    try:
-        yield folder
-    finally:
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+    with ExitStack() as mark:
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            folder = next(path for path in (runs / f"{name}-{number}" for number in numbers) if _is_made(path))
+            mark.enter_context(marked(folder))
+        except OSError as error:
+            raise TrainingError(f"No run can be kept in {runs}: {why_not_written(error, runs)}.") from error
+        try:
+            yield folder
+        finally:
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
 
 
 def _is_made(folder: Path) -> bool:
@@ -86,6 +90,12 @@ class Run:
     def n_steps_done(self) -> int:
         """Updates made so far."""
         return len(self._history["loss"])
+
+    @property
+    def example(self) -> tuple[str, str]:
+        """The input and the target its attention is watched on, as text; no target where nothing decodes."""
+        data = self.training.data
+        return data.tokenizer.decode(data.probe.ids), data.tokenizer.decode(data.probe.decoder_ids or ())
 
     @property
     def has_unsaved(self) -> bool:
@@ -146,11 +156,13 @@ class Run:
 
     def _record(self) -> dict[str, Any]:
         """What run.json says; a gradient norm that was infinite and a loss scale that was not used are null there."""
+        text, target = self.example
         settings = asdict(self.training.settings) | {"text": str(self.training.settings.text or "") or None}
         return {
             "version": VERSION,
             "settings": settings,
             "threads": self.training.n_threads,
+            "example": {"text": text, "target": target},
             "history": self._history,
             "accuracy": self._accuracy,
         }

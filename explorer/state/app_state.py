@@ -191,11 +191,12 @@ class Viewport:
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """A message to the person, kept for the session. `details` is shown on request."""
+    """A message to the person, kept for the session. `details` is shown on request, `opens` is offered to be opened."""
 
     severity: Literal["info", "warning", "error"]
     text: str
     details: str = ""
+    opens: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +213,8 @@ class AppState:
 
     source: Source | None = None
     inputs: ModelInput = ModelInput()
+    is_input_kept: bool = False
+    """Whether the input is left from another checkpoint: it gives way to the example of a run."""
     selection: Selection = Selection()
     display: Display = Display()
     theme: ThemeName = "system"

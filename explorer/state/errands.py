@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic
 
 from core_model.checkpoint.hub_offer import Offer
+from core_model.results import RunInfo
 from explorer.state.app_state import CacheListing, OpenedModel, Source
 from explorer.state.moves import Move
 from explorer.state.queries import LaneName, Query, R
@@ -57,6 +58,15 @@ class CacheQuery(ErrandQuery[CacheListing]):
 
     lane: ClassVar[LaneName] = "io"
     doing: ClassVar[str] = "listing the cache"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KilledRunsQuery(ErrandQuery[Mapping[Path, RunInfo]]):
+    """Which runs in this folder were killed, by folder? Each is told once."""
+
+    lane: ClassVar[LaneName] = "io"
+    doing: ClassVar[str] = "looking for runs"
+    folder: Path
 
 
 @dataclass(frozen=True, kw_only=True)

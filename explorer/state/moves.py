@@ -42,16 +42,18 @@ def open_source(
 ) -> Move:
     """Look at another checkpoint, or at the same one as it is now on disk, in the layout for looking.
 
-    The input stays unless another is given.
+    The input stays unless another is given, or the checkpoint turns out to be a run, which brings its own.
     """
 
     def move(state: AppState) -> AppState:
         opening = state.source.opening + 1 if state.source else 0
         kept = replace(state.inputs, pair="", target="")
+        is_another = state.is_input_kept or state.source is None or state.source.path != path
         return replace(
             state,
             source=Source(path=path, opening=opening, is_sample=is_sample, assume=assume),
             inputs=inputs or kept,
+            is_input_kept=inputs is None and is_another,
             selection=selection or Selection(),
             hover=None,
             layout="explore",
@@ -67,7 +69,9 @@ def in_same_layout(move: Move) -> Move:
 
 def set_inputs(inputs: ModelInput) -> Move:
     """Read something else. The locked cell is let go, for it belonged to the old tokens."""
-    return lambda state: replace(state, inputs=inputs, selection=replace(state.selection, cell=None), hover=None)
+    return lambda state: replace(
+        state, inputs=inputs, is_input_kept=False, selection=replace(state.selection, cell=None), hover=None
+    )
 
 
 def give_file(kind: FileKind, path: Path | None) -> Move:
@@ -167,8 +171,10 @@ def with_model(opened: OpenedModel) -> Move:
     def move(state: AppState) -> AppState:
         if opened.source != state.source:
             return state
-        known = replace(state, model=opened, recent=_with_recent(state.recent, opened.source))
-        return _settled(replace(known, inputs=_readable(known.inputs, opened)))
+        recent = state.recent if opened.source.is_sample else with_recent(state.recent, opened.source.path)
+        inputs = _example(opened) if state.is_input_kept else None
+        known = replace(state, model=opened, recent=recent, is_input_kept=False)
+        return _settled(replace(known, inputs=inputs or _readable(state.inputs, opened)))
 
     return move
 
@@ -220,10 +226,15 @@ def _not_numbers(facts: TraceFacts, site: str, layers: tuple[int, ...]) -> Notic
     return Notice(severity="warning", text=f"{text}: stored weights are no numbers, or the scores overflow.")
 
 
-def _with_recent(recent: tuple[Path, ...], source: Source) -> tuple[Path, ...]:
-    if source.is_sample:
-        return recent
-    return (source.path, *(path for path in recent if path != source.path))[:_RECENT_LIMIT]
+def with_recent(recent: tuple[Path, ...], path: Path) -> tuple[Path, ...]:
+    """The recent files with this one first."""
+    return (path, *(other for other in recent if other != path))[:_RECENT_LIMIT]
+
+
+def _example(model: OpenedModel) -> ModelInput | None:
+    """What a run was watched on; None of what is no run, or of one that does not tell."""
+    run = model.info.run
+    return ModelInput(text=run.text, target=run.target) if run and run.text else None
 
 
 def _readable(inputs: ModelInput, model: OpenedModel) -> ModelInput:

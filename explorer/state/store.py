@@ -11,7 +11,7 @@ from psygnal import Signal
 from explorer.state.app_state import AppState
 
 _HISTORY_LIMIT = 200
-_UNDONE = ("source", "inputs", "selection", "display", "model", "tokens", "trace")
+_UNDONE = ("source", "inputs", "is_input_kept", "selection", "display", "model", "tokens", "trace")
 """Fields that undo brings back: intents, with the facts that belonged to them."""
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from core_model.results import RunInfo
 from core_model.training.tasks import TASKS
-from explorer.state.app_state import AppState, ModelInput, Selection
-from explorer.state.moves import Move, open_source
+from explorer.state.app_state import AppState, ModelInput, Notice, Selection
+from explorer.state.moves import Move, open_source, with_recent
 from explorer.state.training import TrainingFacts, WatchedHead
 
 
@@ -43,8 +45,29 @@ def watch_head(watched: WatchedHead) -> Move:
 
 
 def with_training(**facts: Any) -> Move:
-    """The training has come so far."""
-    return lambda state: replace(state, training=replace(state.training, **facts))
+    """The training has come so far; once some of it is on disk, it is among the recent files."""
+
+    def move(state: AppState) -> AppState:
+        training = replace(state.training, **facts)
+        run, recent = training.run, state.recent
+        if training.saved_step is not None and run is not None and run not in recent:
+            recent = with_recent(recent, run)
+        return replace(state, training=training, recent=recent)
+
+    return move
+
+
+def with_killed_runs(runs: Mapping[Path, RunInfo]) -> Move:
+    """These runs were killed: what was saved of them is offered, now and among the recent files."""
+
+    def move(state: AppState) -> AppState:
+        for folder, run in runs.items():
+            text = f"The training of {folder.name} was cut off. It is saved up to {run.progress}."
+            notice = Notice(severity="info", text=text, opens=folder)
+            state = replace(state, recent=with_recent(state.recent, folder), notices=(*state.notices, notice))
+        return state
+
+    return move
 
 
 def new_training(facts: TrainingFacts) -> Move:

@@ -162,6 +162,7 @@ def _overview(info: ModelInfo) -> list[Sequence[str]]:
         ("family", f"{family} ({info.architecture})" if info.architecture else family),
         ("parameters", f"{info.n_parameters:,}"),
         ("stored", f"{bytes_text(info.n_bytes)} as {info.dtype}"),
+        *([("trained", info.run.progress)] if info.run else []),
         ("header sha256", f"{info.header_sha256} (of header and config, not of the weights: --sha256)"),
     ]
     if info.refusal is not None:

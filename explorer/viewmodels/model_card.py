@@ -95,7 +95,10 @@ def _overview(opened: OpenedModel) -> FactSection:
 def _origin(info: ModelInfo) -> tuple[FactRow, ...]:
     """Whose kind of model it is."""
     if info.family == _OWN_FAMILY:
-        return (FactRow(name="family", value="own run", tooltip="Trained with Transformer Explorer."),)
+        own = FactRow(name="family", value="own run", tooltip="Trained with Transformer Explorer.")
+        if info.run is None:
+            return (own,)
+        return own, FactRow(name="trained", value=info.run.progress, tooltip="Updates made of those planned.")
     return (
         FactRow(name="family", value=info.family or "unknown", mark="" if info.family else "unknown"),
         FactRow(

@@ -218,5 +218,6 @@ def saved_line(facts: TrainingFacts) -> str:
     if facts.run is None:
         return ""
     if facts.saved_step is None:
-        return f"Not saved yet: {facts.run}"
+        first = f", first after step {facts.settings.save_every}" if facts.is_busy and facts.settings else ""
+        return f"Not saved yet{first}: {facts.run}"
     return f"Saved to step {facts.saved_step}: {facts.run}"

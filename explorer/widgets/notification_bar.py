@@ -1,11 +1,12 @@
 """Messages above the work, newest first, with details behind a disclosure."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QToolButton, QWidget
 
 from explorer.theme.fonts import caption_font
 from explorer.theme.icons import icon
@@ -21,12 +22,15 @@ class Message:
     level: Level
     text: str
     details: str
+    opens: Path | None = None
 
 
 class NotificationBar(QWidget):
     """Takes no room while it has nothing to say."""
 
     count_changed = Signal(int)
+    open_requested = Signal(object)
+    """The path that the message on screen offers to open."""
 
     def __init__(self, themes: ThemeManager, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -39,6 +43,8 @@ class NotificationBar(QWidget):
         self._others = QLabel(self)
         self._others.setFont(caption_font())
         self._others.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._open = QPushButton(self.tr("Open it"), self)
+        self._open.clicked.connect(self._on_open_clicked)
         self._close = QToolButton(self)
         self._close.setIcon(icon("close"))
         self._close.setIconSize(QSize(12, 12))
@@ -54,8 +60,9 @@ class NotificationBar(QWidget):
         layout.addWidget(self._icon, 0, 0)
         layout.addWidget(self._text, 0, 1)
         layout.addWidget(self._others, 0, 2)
-        layout.addWidget(self._close, 0, 3)
-        layout.addWidget(self._details, 1, 1, 1, 3)
+        layout.addWidget(self._open, 0, 3)
+        layout.addWidget(self._close, 0, 4)
+        layout.addWidget(self._details, 1, 1, 1, 4)
         layout.setColumnStretch(1, 1)
         themes.theme_changed.connect(self._on_theme_changed)
         self._show_newest()
@@ -65,9 +72,9 @@ class NotificationBar(QWidget):
         """Not yet dismissed, oldest first."""
         return tuple(self._messages)
 
-    def show_message(self, level: Level, text: str, details: str = "") -> None:
-        """`details` may be a traceback. A message that is waiting already is not shown twice."""
-        message = Message(level=level, text=text, details=details)
+    def show_message(self, level: Level, text: str, details: str = "", opens: Path | None = None) -> None:
+        """`details` may be a traceback, `opens` is offered. A message that is waiting already is not shown twice."""
+        message = Message(level=level, text=text, details=details, opens=opens)
         if message in self._messages:
             self._messages.remove(message)
         self._messages.append(message)
@@ -98,6 +105,8 @@ class NotificationBar(QWidget):
         self.setAccessibleName(f"{message.level}: {message.text}")
         n_others = len(self._messages) - 1
         self._others.setText(self.tr("{n} earlier").format(n=n_others) if n_others else "")
+        self._open.setVisible(message.opens is not None)
+        self._open.setToolTip(self.tr("Open {path}.").format(path=message.opens) if message.opens else "")
         self._details.set_text(message.details)
         self._show_icon(message)
         self.update()
@@ -108,6 +117,12 @@ class NotificationBar(QWidget):
         pixmap = icon(message.level, colors[message.level]).pixmap(QSize(ICON, ICON), self.devicePixelRatioF())
         self._icon.setPixmap(pixmap)
         self._icon.setToolTip(message.level)
+
+    @Slot()
+    def _on_open_clicked(self) -> None:
+        path = self._messages[-1].opens
+        self.dismiss()
+        self.open_requested.emit(path)
 
     @Slot()
     def _on_theme_changed(self) -> None:

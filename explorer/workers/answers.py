@@ -24,6 +24,7 @@ from explorer.state.errands import (
     ConvertPickleQuery,
     DownloadQuery,
     HealthQuery,
+    KilledRunsQuery,
     OfferQuery,
     SaveAsFamilyQuery,
 )
@@ -46,6 +47,7 @@ from explorer.workers.errands import (
     answer_cache,
     answer_download,
     answer_health,
+    answer_killed_runs,
     answer_offer,
     answer_pickle,
     answer_save,
@@ -197,6 +199,7 @@ ANSWERS: dict[type[AnyQuery], AnswerFunction] = {
     SaveAsFamilyQuery: answer_save,
     ConvertPickleQuery: answer_pickle,
     CacheQuery: answer_cache,
+    KilledRunsQuery: answer_killed_runs,
     OfferQuery: answer_offer,
     DownloadQuery: answer_download,
 }

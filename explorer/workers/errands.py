@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint.hub_offer import Offer
 from core_model.errors import CheckpointError
+from core_model.results import RunInfo
 from explorer.state.app_state import CacheListing, OpenedModel
 from explorer.state.errands import (
     CacheQuery,
     ConvertPickleQuery,
     DownloadQuery,
     HealthQuery,
+    KilledRunsQuery,
     OfferQuery,
     SaveAsFamilyQuery,
 )
@@ -51,6 +54,14 @@ def answer_cache(engine: Engine, query: CacheQuery, cancel: CancelToken, progres
         return CacheListing(models=cached_models())
     except CheckpointError as error:
         return CacheListing(problem=str(error))
+
+
+def answer_killed_runs(
+    engine: Engine, query: KilledRunsQuery, cancel: CancelToken, progress: Progress
+) -> Mapping[Path, RunInfo]:
+    from core_model.training.marks import killed_runs
+
+    return killed_runs(query.folder)
 
 
 def answer_offer(engine: Engine, query: OfferQuery, cancel: CancelToken, progress: Progress) -> Offer:

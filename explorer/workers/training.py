@@ -104,13 +104,8 @@ class TrainingThread:
 
     def _follow(self, run: Run) -> None:
         """Run it to its end, and tell how it goes."""
-        self._run, data = run, run.training.data
-        self._tell(
-            phase="running",
-            run=run.folder,
-            text=data.tokenizer.decode(data.probe.ids),
-            target=data.tokenizer.decode(data.probe.decoder_ids or ()),
-        )
+        self._run, (text, target) = run, run.example
+        self._tell(phase="running", run=run.folder, text=text, target=target)
         assert self._log is not None
         known = run.saved_step, run.training.n_threads
         for event in run.events(cancel=CancelToken(), control=self.control):

@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QMessageBox, QPushButton
+from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from core_model.cancel import CancelToken
 from core_model.checkpoint import native
+from core_model.training.control import TrainControl
+from core_model.training.runs import Run
+from core_model.training.settings import TrainingSettings
+from explorer import app
 from explorer.actions.commands import command
 from explorer.app import Explorer
+from explorer.settings.schema import Settings
 from explorer.state.moves import set_layout
 from explorer.state.training import WatchedHead
 from explorer.state.training_moves import set_draft, set_runs_folder, watch_head
@@ -103,6 +109,31 @@ def test_pause_holds_step_makes_one_update_and_resume_goes_on(training, qtbot):
     training.run("train_pause")
     training.until(lambda: training.step > held + 1)
     assert training.facts.phase == "running"
+
+
+def test_a_training_that_was_killed_is_told_of_at_the_next_start_and_opens_with_its_example(
+    qapp: QApplication, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "runs_path", lambda: tmp_path)
+    run = Run(TrainingSettings(**SMALL, steps=1000, save_every=2), tmp_path / "reverse-1")
+    events = run.events(cancel=CancelToken(), control=TrainControl())
+    assert [next(events).step for _ in range(3)] == [1, 2, 3]
+    (tmp_path / ".reverse-1.training").touch()  # as it is left: nobody holds its lock
+    explorer = app.build(qapp, Settings(theme="light"))
+    explorer.start_when_painted(None)
+    with qtbot.waitExposed(explorer.window):
+        explorer.window.show()
+    qtbot.waitUntil(lambda: bool(explorer.store.state.notices), timeout=PATIENCE_MS)
+    (notice,) = explorer.store.state.notices
+    assert "reverse-1" in notice.text and "step 2 of 1000" in notice.text
+    (button,) = [one for one in explorer.window.findChildren(QPushButton) if one.text() == "Open it"]
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    wait_until_idle(qtbot, explorer)
+    state = explorer.store.state
+    assert state.model is not None and state.model.source.path == tmp_path / "reverse-1" == state.recent[0]
+    assert state.inputs.text and state.inputs.target == state.inputs.text[::-1] and state.is_traced
+    explorer.close()
+    qapp.setStyleSheet("")
 
 
 def test_a_stopped_training_is_saved_and_opens_with_the_example_that_was_watched(training, qtbot, tmp_path):

@@ -97,6 +97,33 @@ def test_a_run_stopped_before_its_first_update_leaves_no_folder(run):
     assert not run.folder.exists()
 
 
+def test_an_opened_run_tells_how_far_it_came_and_the_example_it_was_watched_on(run):
+    control = TrainControl()
+    for event in run.events(cancel=CancelToken(), control=control):
+        if event.step == 2:
+            control.stop()
+    with open_checkpoint(run.folder) as checkpoint:
+        told = checkpoint.info.run
+        assert told is not None and told.progress == "step 2 of 6"
+        assert told.target == told.text[::-1] != ""
+        encoded = checkpoint.encode(told.text, target=told.target)
+    probe = run.training.data.probe
+    np.testing.assert_array_equal(encoded.ids, probe.ids)
+    np.testing.assert_array_equal(encoded.decoder_ids, probe.decoder_ids)
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{}", "[1]", '{"settings": {"steps": "many"}, "history": {"loss": []}}', "\xff"]
+)
+def test_a_damaged_record_is_a_warning_and_the_model_opens_all_the_same(run, damage):
+    run_all(run)
+    (run.folder / "run.json").write_text(damage, encoding="latin-1")
+    with open_checkpoint(run.folder) as checkpoint:
+        info = checkpoint.info
+    assert info.refusal is None and info.run is None
+    assert any("run.json is damaged" in warning for warning in info.warnings)
+
+
 def test_a_cancelled_run_is_saved_too(run):
     cancel = CancelToken()
     with pytest.raises(Cancelled):

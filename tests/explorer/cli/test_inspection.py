@@ -10,6 +10,7 @@ from safetensors.numpy import save_file
 
 from core_model.checkpoint import open_checkpoint
 from core_model.results import ModelInfo, TensorInfo, TensorStatistics
+from explorer.samples import SAMPLES_FOLDER
 from tests.explorer.cli.conftest import Cli
 
 
@@ -23,6 +24,15 @@ def test_the_text_names_sizes_sites_facts_and_the_number_of_tensors(cli: Cli, tr
     rows = [line.split("  ") for line in done.out.splitlines() if line.startswith("  ")]
     sites = [row[1].strip() for row in rows if row[1].startswith(("encoder.", "decoder."))]
     assert sites == ["encoder.self", "decoder.self", "decoder.cross"]
+
+
+def test_of_a_run_it_is_said_how_far_it_came(cli: Cli):
+    sample = SAMPLES_FOLDER / "tiny-reversal"
+    record = json.loads((sample / "run.json").read_text())
+    n_done, n_steps = len(record["history"]["loss"]), record["settings"]["steps"]
+    (row,) = [line for line in cli("inspect", sample).out.splitlines() if line.startswith("  trained ")]
+    assert row.split("  ")[-1].strip() == f"step {n_done} of {n_steps}"
+    assert json.loads(cli("inspect", sample, "--json").out)["run"]["step"] == n_done
 
 
 def test_tensors_are_listed_on_request(cli: Cli, decoder):

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from core_model.results import RunInfo
 from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Source, Tokens
 from explorer.state.given_file import GivenFile
 from explorer.state.moves import (
+    Move,
     give_file,
     in_same_layout,
     lock_cell,
@@ -21,6 +23,7 @@ from explorer.state.moves import (
     with_tokens,
     with_trace,
 )
+from explorer.state.training_moves import with_killed_runs, with_training
 from tests.explorer.states import INPUTS, SOURCE, encoding, model_info, opened, site, tokens, trace_facts, traced_state
 
 
@@ -91,6 +94,53 @@ def test_a_model_that_opened_is_the_newest_recent_file_once() -> None:
 def test_a_sample_is_no_recent_file() -> None:
     source = replace(SOURCE, is_sample=True)
     assert with_model(opened(source))(AppState(source=source)).recent == ()
+
+
+RUN = model_info(run=RunInfo(step=5, n_steps=9, text="abc", target="cba"))
+
+
+def test_a_run_brings_its_own_example_where_the_input_is_left_from_another_model() -> None:
+    state = open_source(Path("/models/run"))(traced_state())
+    assert state.source is not None and state.inputs == INPUTS
+    learned = with_model(opened(state.source, info=RUN, reads=("text", "target")))(state)
+    assert learned.inputs == ModelInput(text="abc", target="cba")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: open_source(Path("/models/run"), inputs=ModelInput(text="bca"))(state),
+        lambda state: set_inputs(ModelInput(text="bca"))(open_source(Path("/models/run"))(state)),
+        lambda state: open_source(SOURCE.path)(set_inputs(ModelInput(text="bca"))(state)),
+    ],
+    ids=["given with the run", "typed meanwhile", "typed for this run before"],
+)
+def test_a_text_that_was_meant_for_the_run_stays(change: Move) -> None:
+    state = change(traced_state())
+    assert state.source is not None
+    assert with_model(opened(state.source, info=RUN))(state).inputs == ModelInput(text="bca")
+
+
+def test_a_run_that_does_not_tell_its_example_keeps_the_input() -> None:
+    state = open_source(Path("/models/run"))(traced_state())
+    assert state.source is not None
+    silent = model_info(run=RunInfo(step=5, n_steps=9))
+    assert with_model(opened(state.source, info=silent))(state).inputs == INPUTS
+
+
+def test_a_run_is_a_recent_file_once_some_of_it_is_saved() -> None:
+    state = with_training(phase="running", run=Path("/runs/sort-1"))(AppState())
+    assert state.recent == ()
+    state = replace(with_training(saved_step=500)(state), recent=(Path("/b"), Path("/runs/sort-1")))
+    assert with_training(saved_step=1000)(state).recent == (Path("/b"), Path("/runs/sort-1"))  # it keeps its place
+    assert with_training(saved_step=500)(replace(state, recent=())).recent == (Path("/runs/sort-1"),)
+
+
+def test_killed_runs_are_told_with_how_far_they_came_and_offered() -> None:
+    state = with_killed_runs({Path("/runs/sort-1"): RunInfo(step=500, n_steps=2000)})(AppState())
+    (notice,) = state.notices
+    assert "sort-1" in notice.text and "step 500 of 2000" in notice.text and notice.severity == "info"
+    assert notice.opens == Path("/runs/sort-1") and state.recent == (Path("/runs/sort-1"),)
 
 
 @pytest.mark.parametrize(("text", "kept"), [("the cat", ""), ("5 17, 2", "5 17, 2")])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core_model.config import MaskSpec, multi_head
-from core_model.results import CellFacts
+from core_model.results import CellFacts, RunInfo
 from explorer.state.answers import HeadsAnswer, InspectorAnswer
 from explorer.state.app_state import AppState, Display
 from explorer.viewmodels.facts import FactRow, FactSheet
@@ -76,7 +76,12 @@ def test_the_rows_of_the_inspector_keep_their_places() -> None:
 def test_a_model_trained_here_is_called_an_own_run() -> None:
     shown = rows(model_card(opened(info=model_info(family="native", architecture=None)), traced_state()))
     assert shown["family"].value == "own run"
-    assert "architecture" not in shown
+    assert "architecture" not in shown and "trained" not in shown
+
+
+def test_the_card_of_a_run_says_how_far_it_came() -> None:
+    info = model_info(family="native", run=RunInfo(step=400, n_steps=2000))
+    assert rows(model_card(opened(info=info), traced_state()))["trained"].value == "step 400 of 2000"
 
 
 def test_a_shared_key_head_names_the_heads_that_share_it() -> None:

@@ -1,7 +1,9 @@
 """Messages stay until dismissed, the newest on top."""
 
+from pathlib import Path
+
 import pytest
-from PySide6.QtWidgets import QLabel, QPlainTextEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QPushButton, QToolButton, QWidget
 
 from explorer.widgets.notification_bar import NotificationBar
 
@@ -54,6 +56,16 @@ def test_details_open_on_demand(qtbot, bar):
     next(one for one in bar.findChildren(QToolButton) if one.text() == "Details").click()
     assert text.isVisible()
     assert text.toPlainText() == "Traceback: line 3"
+
+
+def test_what_a_message_offers_is_opened_once(qtbot, bar):
+    bar.show_message("info", "The training of sort-1 was cut off.", opens=Path("/runs/sort-1"))
+    (button,) = [one for one in bar.findChildren(QPushButton) if one.isVisible()]
+    with qtbot.waitSignal(bar.open_requested) as opened:
+        button.click()
+    assert opened.args == [Path("/runs/sort-1")] and not bar.isVisible()
+    bar.show_message("info", "Nothing to open.")
+    assert not button.isVisible()
 
 
 def test_level_and_text_are_told_to_a_screen_reader(bar):
