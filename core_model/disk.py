@@ -9,17 +9,18 @@ import shutil
 from pathlib import Path
 
 _REASONS = {
-    errno.EDQUOT: "your disk quota is used up; free some space or choose another disk",
-    errno.EACCES: "writing there is not allowed; choose another folder",
-    errno.EPERM: "writing there is not allowed; choose another folder",
-    errno.EROFS: "the disk is read-only; choose another folder",
-    errno.ENOENT: "its folder does not exist; make it or choose another one",
-    errno.ENOTDIR: "part of its path is a file, not a folder; choose another folder",
-    errno.EEXIST: "something of that name is there already; choose another folder",
-    errno.EISDIR: "a folder has that name; choose another name",
-    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
-    errno.EIO: "the disk reports an error of its own; check it or choose another disk",
+    errno.EDQUOT: ("your disk quota is used up", "free some space or choose another disk"),
+    errno.EACCES: ("writing there is not allowed", "choose another folder"),
+    errno.EPERM: ("writing there is not allowed", "choose another folder"),
+    errno.EROFS: ("the disk is read-only", "choose another folder"),
+    errno.ENOENT: ("its folder does not exist", "make it or choose another one"),
+    errno.ENOTDIR: ("part of its path is a file, not a folder", "choose another folder"),
+    errno.EEXIST: ("something of that name is there already", "choose another folder"),
+    errno.EISDIR: ("a folder has that name", "choose another name"),
+    errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
+    errno.EIO: ("the disk reports an error of its own", "check it or choose another disk"),
 }
+"""What the disk says and what to do, where the place can be chosen."""
 
 _TOLD = re.compile(r"(?:os error|code:) (\d+)")
 """The number of the system's error within a text of Rust's: "No space left on device (os error 28)"."""
@@ -27,9 +28,19 @@ _TOLD = re.compile(r"(?:os error|code:) (\d+)")
 
 def why_not_written(error: OSError, path: Path) -> str:
     """The reason why `path` could not be written, and what to do: ends a sentence, without its full stop."""
+    return "; ".join(_told(error, path))
+
+
+def what_refuses(error: OSError, path: Path) -> str:
+    """The reason alone, for a place that nobody chose."""
+    return _told(error, path)[0]
+
+
+def _told(error: OSError, path: Path) -> tuple[str, str]:
     if error.errno == errno.ENOSPC:
-        return f"the disk is full ({free_bytes(path) / 2**20:.0f} MiB free); free some space or choose another disk"
-    return _REASONS.get(error.errno or 0, f"{error.strerror or error}; choose another place")
+        full = f"the disk is full ({free_bytes(path) / 2**20:.0f} MiB free)"
+        return full, "free some space or choose another disk"
+    return _REASONS.get(error.errno or 0, (error.strerror or str(error), "choose another place"))
 
 
 def error_told_in(text: str, path: Path) -> OSError | None:

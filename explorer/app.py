@@ -19,7 +19,7 @@ from typing import NoReturn
 from PySide6.QtCore import QEventLoop, QObject, Qt, QTimer, Slot
 from PySide6.QtWidgets import QApplication
 
-from core_model.disk import why_not_written
+from core_model.disk import what_refuses
 from explorer.collector import Collector
 from explorer.controller import Controller
 from explorer.faults import FaultHooks, log_path, start_log
@@ -66,7 +66,7 @@ def run(open_path: Path | None = None, assume: Assumed = ()) -> int:
         start_log()
     except OSError as error:
         told = explorer.tr("There is no log of this session: {path} cannot be written, {why}.")
-        explorer.tell(told.format(path=log_path(), why=why_not_written(error, log_path())))
+        explorer.tell(told.format(path=log_path(), why=_why(error, log_path(), "XDG_STATE_HOME")))
     if trouble:
         explorer.tell(trouble)
     hooks = FaultHooks(explorer.faults.deliver)
@@ -99,6 +99,14 @@ def _ended_by_signals(application: QApplication) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _why(error: OSError, path: Path, variable: str) -> str:
+    """Why a file of our own cannot be written and what helps: nobody chose its folder, but `variable` moves it."""
+    step = "free some space or allow writing there"
+    if sys.platform == "linux":
+        step += f", or set {variable} to another folder"
+    return f"{what_refuses(error, path)}; {step}"
 
 
 def _leave_at_once(status: int) -> NoReturn:
@@ -221,12 +229,13 @@ class Explorer(QObject):
         try:
             self._keeper.save(settings_of(self.store.state, window))
         except OSError as error:
-            _LOG.error("settings cannot be saved: %s", error)
+            path = self._keeper.path
+            why = _why(error, path, "XDG_CONFIG_HOME")
+            _LOG.error("settings cannot be saved: %s, %s", path, why)
             if not self._is_forgetful:
                 self._is_forgetful = True
-                path = self._keeper.path
                 told = self.tr("What you choose is not remembered for the next start: {path} cannot be written, {why}.")
-                self.tell(told.format(path=path, why=why_not_written(error, path)))
+                self.tell(told.format(path=path, why=why))
 
     @Slot()
     def _on_window_first_painted(self) -> None:

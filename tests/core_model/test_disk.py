@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core_model.disk import error_told_in, existing_parent, why_not_written
+from core_model.disk import error_told_in, existing_parent, what_refuses, why_not_written
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,3 +72,7 @@ def test_weights_that_the_system_does_not_take_are_its_own_error(tmp_path: Path)
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=60, cwd=ROOT
     )
     assert (done.stdout, done.stderr) == ("EFBIG\n", "")
+
+
+def test_of_a_place_that_nobody_chose_the_reason_alone_is_said(tmp_path: Path) -> None:
+    assert what_refuses(PermissionError(errno.EACCES, "Permission denied"), tmp_path) == "writing there is not allowed"
