@@ -218,6 +218,7 @@ def saved_line(facts: TrainingFacts) -> str:
     if facts.run is None:
         return ""
     if facts.saved_step is None:
-        first = f", first after step {facts.settings.save_every}" if facts.is_busy and facts.settings else ""
-        return f"Not saved yet{first}: {facts.run}"
+        if facts.is_busy and facts.settings is not None:
+            return f"First save at step {facts.settings.save_every}: {facts.run}"
+        return f"Not saved yet: {facts.run}"
     return f"Saved to step {facts.saved_step}: {facts.run}"

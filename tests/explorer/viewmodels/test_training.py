@@ -141,7 +141,7 @@ def test_saved_line_says_what_is_on_disk():
     assert saved_line(TrainingFacts()) == ""
     assert saved_line(TrainingFacts(run=Path("r"))) == "Not saved yet: r"
     running = TrainingFacts(phase="running", run=Path("r"), settings=TrainingSettings(save_every=300))
-    assert saved_line(running) == "Not saved yet, first after step 300: r"
+    assert saved_line(running) == "First save at step 300: r"
     assert saved_line(TrainingFacts(run=Path("r"), saved_step=7)) == "Saved to step 7: r"
 
 
