@@ -16,6 +16,7 @@ from core_model.errors import ConfigError
 
 _TABLE = "relative_position_bias.relative_position_bias_table"
 _SHARED_TABLE = f"encoder.{_TABLE}"
+_POSITIONS = "embeddings.position_embeddings"
 _OWN_TABLE = f"encoder.layer.{{i}}.attention.attention.{_TABLE}"
 
 
@@ -116,10 +117,11 @@ def _rows(config: ModelConfig, final_norm: str) -> tuple[Row, ...]:
 def _table_row(config: ModelConfig) -> Row:
     """The table of each layer, or that of all: of a lone layer it may be called either."""
     ours = "encoder.layers.{i}.attention.position_bias.weight"
-    position = config.output_stack.layers[-1].attention.position
+    stack = config.output_stack
+    position = stack.layers[-1].attention.position
     if isinstance(position, GridPositions) and position.from_layer is not None:
         return row(_SHARED_TABLE, ours)
-    return row(_OWN_TABLE, ours, also=(_SHARED_TABLE,))
+    return row(_OWN_TABLE, ours, also=(_SHARED_TABLE,) if stack.n_layers == 1 else ())
 
 
 def _names(prefix: str) -> NameTable:
@@ -150,12 +152,52 @@ def _sizes(weights: Weights, prefix: str) -> Mapping[str, object]:
     return {
         **sizes,
         "intermediate_size": weights.size(vision.FIRST_MAP, 0),
-        "use_absolute_position_embeddings": "embeddings.position_embeddings" in weights,
-        "use_relative_position_bias": own_table in weights,
-        "use_shared_relative_position_bias": _SHARED_TABLE in weights,
         "use_mean_pooling": f"{norm}.weight" not in weights,
         "layer_scale_init_value": 0.1 if "encoder.layer.0.lambda_1" in weights else 0.0,
     }
+
+
+def _implied(stated: Mapping[str, object], weights: Weights) -> Mapping[str, object]:
+    """What positions a model without a config has. A config that does not name them has none, whatever is stored."""
+    if stated:
+        return {}
+    return {
+        "use_absolute_position_embeddings": _POSITIONS in weights,
+        "use_relative_position_bias": _OWN_TABLE.format(i=0) in weights,
+        "use_shared_relative_position_bias": _SHARED_TABLE in weights,
+    }
+
+
+def _hidden(keys: BeitKeys) -> tuple[str, ...]:
+    """The tables that a file may have and the keys leave out."""
+    return (
+        *(() if keys.use_relative_position_bias else (_OWN_TABLE.replace("{i}", r"\d+"),)),
+        *(() if keys.use_shared_relative_position_bias else (_SHARED_TABLE,)),
+    )
+
+
+def _remarks(keys: BeitKeys, weights: Weights, config: ModelConfig) -> tuple[str, ...]:
+    told: list[str] = []
+    uses = {
+        "use_relative_position_bias": _OWN_TABLE.format(i=0),
+        "use_shared_relative_position_bias": _SHARED_TABLE,
+        "use_absolute_position_embeddings": _POSITIONS,
+    }
+    for key, table in uses.items():
+        if table in weights and not getattr(keys, key):
+            told.append(f"{key} is false in config.json, or absent, which means the same: {table} stays unused")
+    grid = keys.patches().grid
+    if (keys.use_relative_position_bias or keys.use_shared_relative_position_bias) and grid[0] != grid[1]:
+        told.append(
+            f"the patches are {grid[0]} rows of {grid[1]}: transformers mixes up the biases of relative steps where "
+            "a picture is not square; here each step of rows and columns has its own"
+        )
+    if config.head is not None and config.head.task == "image_tokens" and not keys.use_mean_pooling:
+        told.append(
+            "use_mean_pooling is false in config.json: transformers takes the norm of the encoder for that of the head "
+            "when it reads this file; here each is used as stored"
+        )
+    return tuple(told)
 
 
 def _family(
@@ -171,6 +213,9 @@ def _family(
         read=lambda keys, weights: _read_as(family, keys, weights),
         write=lambda config: _write_as(family, config),
         sizes=partial(_sizes, prefix=key),
+        implied=_implied,
+        hidden=_hidden,
+        remarks=_remarks,
         places={**vision.PLACES, "d_hidden": "intermediate_size"},
         names=_names(key),
         markers=(first_scale, vision.QUERY),

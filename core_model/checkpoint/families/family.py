@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from core_model.checkpoint.families.conversion import SAME, Conversion
@@ -144,6 +144,7 @@ class Family:
     a config, where its shapes `fit` as well.
     `tied_by_default` is what a config without tie_word_embeddings means. `layer_counts` are further keys that say how
     many layers, each with weights of its own, a file must hold; `shares_layers` where the layers run may be more.
+    `hidden` are patterns of names whose tensors are not of the model though they are stored, which only the keys tell.
     `remarks` are sentences on what of the keys or the file was not taken as it stands there.
     `document` is a file beside the weights that states the keys and counts before config.json; `part` a key of
     config.json, or of the weights file's own header, under which they stand.
@@ -166,6 +167,7 @@ class Family:
     tied_by_default: bool = True
     layer_counts: tuple[str, ...] = ()
     shares_layers: bool = False
+    hidden: Callable[[Any], Sequence[str]] = field(default=lambda keys: ())
     remarks: Callable[[Any, Weights, ModelConfig], Sequence[str]] = field(default=lambda keys, weights, config: ())
     document: str | None = None
     part: str | None = None
@@ -188,7 +190,8 @@ class Family:
 class Weights:
     """The tensors of a file under the names a family's table uses, and the questions reading a config may ask of them.
 
-    `stored` maps table names to names in the file; names that say the same as another are in `doubles`. `prefix` is
+    `stored` maps table names to names in the file; names that say the same as another, and others of no use, are in
+    `doubles`. `prefix` is
     what was taken off. `differ` compares the values of two tensors of the file, `values` reads those of one.
     """
 
@@ -207,6 +210,16 @@ class Weights:
         """The length of one axis of a tensor; None when the file has no such axis."""
         shape = self.shapes.get(name, ())
         return shape[axis] if axis < len(shape) else None
+
+    def without(self, patterns: Sequence[str]) -> Weights:
+        """The same without the tensors whose names are as one of the patterns in full; those are of no use to it."""
+        hidden = [name for name in self.stored if any(re.fullmatch(pattern, name) for pattern in patterns)]
+        return replace(
+            self,
+            shapes={name: shape for name, shape in self.shapes.items() if name not in hidden},
+            stored={name: full for name, full in self.stored.items() if name not in hidden},
+            doubles=(*self.doubles, *(self.stored[name] for name in hidden)),
+        )
 
     def n_layers(self, pattern: str) -> int:
         """How many layers in a row, from 0, have the tensor that a pattern with {i} names."""
