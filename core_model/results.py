@@ -17,6 +17,8 @@ ByteArray: TypeAlias = npt.NDArray[np.uint8]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 Origin: TypeAlias = Literal["stated", "inferred", "unknown"]
+CONTEXT_LENGTH = "context length"
+"""The fact of how long an input its config states."""
 Reduce: TypeAlias = Literal["max", "mean", "sample"]
 """How a pixel stands for its block of cells: the largest weight, the mean, or the weight of the first cell."""
 
@@ -120,6 +122,14 @@ class ModelInfo:
     needs: tuple[str, ...] = ()
     reads: tuple[Reads, ...] = ()
     run: RunInfo | None = None
+
+    @property
+    def input_length(self) -> str:
+        """How long its input may be, in words; a length that is only stated keeps nothing from being computed."""
+        if self.max_length is not None:
+            return f"at most {self.max_length} tokens"
+        stated = [fact.value for fact in self.facts if (fact.name, fact.origin) == (CONTEXT_LENGTH, "stated")]
+        return f"of any length, stated for {stated[0]} tokens" if stated else "of any length"
 
     @property
     def inferred(self) -> tuple[Fact, ...]:

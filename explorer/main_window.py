@@ -9,6 +9,7 @@ from typing import Any
 from PySide6.QtCore import QByteArray, QSize, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QFileDialog,
     QInputDialog,
     QLineEdit,
@@ -337,7 +338,7 @@ class MainWindow(QMainWindow):
         for bar in (self._top_bar, self._status, self._welcome):
             bar.show_state(state)
         model = state.current_model
-        self.setWindowTitle(f"{model.info.name} - Transformer Explorer" if model else "Transformer Explorer")
+        self.setWindowTitle(model.info.name if model else QApplication.applicationDisplayName())  # Qt adds that itself
         self._actions.refresh()
         self._on_host_picture_changed()
 

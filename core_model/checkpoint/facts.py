@@ -20,7 +20,7 @@ from core_model.config import (
     StackConfig,
     TokenEmbedding,
 )
-from core_model.results import Fact, Origin
+from core_model.results import CONTEXT_LENGTH, Fact, Origin
 from core_model.wording import shown
 
 FACT_LABELS = {
@@ -31,7 +31,7 @@ FACT_LABELS = {
     "d_model": "model width",
     "d_hidden": "feed-forward width",
     "vocab_size": "vocabulary",
-    "max_length": "context length",
+    "max_length": CONTEXT_LENGTH,
     "n_types": "token types",
     "activation": "activation",
     "eps": "norm epsilon",

@@ -167,7 +167,7 @@ def _overview(info: ModelInfo) -> list[Sequence[str]]:
     ]
     if info.refusal is not None:
         return [*rows, ("attention", f"not offered: {info.refusal}")]
-    return [*rows, ("input", "of any length" if info.max_length is None else f"at most {info.max_length} tokens")]
+    return [*rows, ("input", info.input_length)]
 
 
 def _sites(info: ModelInfo) -> list[Sequence[str]]:

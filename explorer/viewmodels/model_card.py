@@ -86,7 +86,7 @@ def _overview(opened: OpenedModel) -> FactSection:
         *_origin(info),
         FactRow(name="parameters", value=count_text(info.n_parameters)),
         FactRow(name="stored", value=f"{bytes_text(info.n_bytes)}, {info.dtype}"),
-        FactRow(name="longest input", value=f"{info.max_length} tokens" if info.max_length else "no limit stated"),
+        FactRow(name="input", value=info.input_length),
         FactRow(name="tokenizer", value=tokenizer),
     )
     return FactSection(title=info.name, rows=rows)

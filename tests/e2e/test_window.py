@@ -238,6 +238,13 @@ def test_what_is_opened_is_on_screen_though_one_trained_the_last_time(
     assert (matrix.picture is None) == is_broken
 
 
+def test_the_title_names_the_model_and_leaves_the_program_to_qt_which_adds_it_to_every_window(
+    launch: Launch, model_folder: Path, qapp: QApplication
+) -> None:
+    assert launch().window.windowTitle() == qapp.applicationDisplayName()
+    assert launch(model_folder / "decoder", TEXT).window.windowTitle() == "decoder"
+
+
 def test_what_a_command_does_is_never_written_over_the_line_at_the_bottom(launch: Launch, model_folder: Path) -> None:
     window = launch(model_folder / "decoder", TEXT).window
     for action in window.actions():

@@ -19,7 +19,13 @@ def test_the_text_names_sizes_sites_facts_and_the_number_of_tensors(cli: Cli, tr
     assert done.status == 0 and done.err == ""
     with open_checkpoint(translator) as checkpoint:
         info, n_tensors = checkpoint.info, len(checkpoint.tensors)
-    for expected in (info.summary, f"{info.n_parameters:,}", info.header_sha256, f"{n_tensors} tensors", "stated"):
+    for expected in (
+        info.summary,
+        f"{info.n_parameters:,}",
+        info.header_sha256,
+        f"{n_tensors} tensors",
+        info.input_length,
+    ):
         assert expected in done.out
     rows = [line.split("  ") for line in done.out.splitlines() if line.startswith("  ")]
     sites = [row[1].strip() for row in rows if row[1].startswith(("encoder.", "decoder."))]

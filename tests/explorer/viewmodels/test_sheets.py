@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core_model.config import MaskSpec, multi_head
-from core_model.results import CellFacts, RunInfo
+from core_model.results import CellFacts, Fact, Origin, RunInfo
 from explorer.state.answers import HeadsAnswer, InspectorAnswer
 from explorer.state.app_state import AppState, Display
 from explorer.viewmodels.facts import FactRow, FactSheet
@@ -77,6 +77,20 @@ def test_a_model_trained_here_is_called_an_own_run() -> None:
     shown = rows(model_card(opened(info=model_info(family="native", architecture=None)), traced_state()))
     assert shown["family"].value == "own run"
     assert "architecture" not in shown and "trained" not in shown
+
+
+@pytest.mark.parametrize(
+    ("max_length", "origin", "told"),
+    [
+        (64, "stated", "at most 64 tokens"),
+        (None, "stated", "of any length, stated for 8192 tokens"),
+        (None, "inferred", "of any length"),
+    ],
+)
+def test_the_card_says_of_the_input_what_the_facts_do(max_length: int | None, origin: Origin, told: str) -> None:
+    facts = (Fact(name="context length", value="8192", origin=origin),)
+    info = model_info(max_length=max_length, facts=facts)
+    assert rows(model_card(opened(info=info), traced_state()))["input"].value == told
 
 
 def test_the_card_of_a_run_says_how_far_it_came() -> None:
