@@ -33,6 +33,7 @@ def forward_flops(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0)
             total += _layer_flops(layer, stack.d_model, n, lengths.get("encoder", 0))
         if stack.convolution is not None:
             total += 2 * n * stack.d_model**2 // stack.convolution.n_groups * stack.convolution.kernel_size
+        total += 2 * n * stack.d_model * (stack.d_output or 0)
     if config.head is not None:
         n = lengths[config.output_name]
         width = config.output_stack.d_model

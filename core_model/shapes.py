@@ -85,6 +85,8 @@ def _stack(name: str, stack: StackConfig, d_memory: int | None, *, own_table: bo
         yield from _feed_forward(f"{place}.feed_forward", layer.feed_forward, stack.d_model)
         yield from _residual(f"{place}.feed_forward_residual", layer.feed_forward_residual, stack.d_model)
     yield from _norm(f"{name}.final_norm", stack.final_norm, stack.d_model)
+    if stack.d_output is not None:
+        yield from _linear(f"{name}.output", stack.d_output, stack.d_model, bias=False)
 
 
 def _embedding(name: str, stack: StackConfig, *, own_table: bool) -> Named:

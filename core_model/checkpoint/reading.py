@@ -134,7 +134,7 @@ def _read_family(
     if _is_untied_against_config(family, config, stated):
         told = "the config ties the output head to the token embedding, but both are stored and differ: each is used"
         reading = replace(reading, warnings=(*reading.warnings, told))
-    return _matched(reading, family.names, config, weights.without(family.hidden(keys)), store)
+    return _matched(reading, family.names, config, weights.without(family.left_out(keys)), store)
 
 
 def _read_keys(

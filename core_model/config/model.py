@@ -59,6 +59,11 @@ class ModelConfig:
             sizes = [(s.tokens.vocab_size, s.tokens.d_embedding) for s in (self.encoder, self.decoder)]
             if sizes[0] != sizes[1]:
                 raise ConfigError(f"shared_embedding is True: the token tables must then be one size, not {sizes}")
+        for name, stack in self.stacks.items():
+            if stack.d_output is not None and (name != self.output_name or self.head or self.vectors):
+                raise ConfigError(
+                    f"{name}.d_output is {stack.d_output}: only hidden states that nothing reads end in another width"
+                )
         if self.head and self.head.tied:
             self._check_tied(self.head)
         if self.vectors is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from core_model.config.checks import require_choices, require_counts
+from core_model.config.checks import given, require_choices, require_counts
 from core_model.config.embeddings import AudioEmbedding, EmbeddingSpec, PatchEmbedding, TokenEmbedding, VectorEmbedding
 from core_model.config.layers import Activation, LayerSpec
 from core_model.config.norms import NormSpec
@@ -44,6 +44,7 @@ class ConvolutionSpec:
 class StackConfig:
     """One tower of layers: embedding, absolute positions, layers, final norm.
 
+    `d_output` is the width that a linear map without a bias then gives the hidden states (OPT 350M); None: they stay.
     `weights_of[i]` is the layer whose weights layer i uses (ALBERT runs one set many times); empty means each its own.
     Without layers it stands for an encoder that is not part of the model: the vectors given are its output.
     """
@@ -53,12 +54,13 @@ class StackConfig:
     layers: tuple[LayerSpec, ...]
     position: AbsolutePositions | None = None
     final_norm: NormSpec | None = None
+    d_output: int | None = None
     weights_of: tuple[int, ...] = ()
     distances: DistanceTable | None = None
     convolution: ConvolutionSpec | None = None
 
     def __post_init__(self) -> None:
-        require_counts(self, 1, "d_model")
+        require_counts(self, 1, "d_model", *given(self, "d_output"))
         if not self.layers and not isinstance(self.embedding, VectorEmbedding):
             raise ConfigError("layers is empty: a stack needs at least one layer, unless it is given vectors")
         self._check_heads()

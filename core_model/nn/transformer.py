@@ -40,7 +40,7 @@ from core_model.nn.vectors import Vectors
 
 
 class Stack(nn.Module):
-    """One tower: embedding, layers, final norm."""
+    """One tower: embedding, layers, final norm, and perhaps a map to another width."""
 
     def __init__(self, name: str, config: StackConfig, *, d_memory: int | None = None, own_table: bool = True) -> None:
         super().__init__()
@@ -64,6 +64,7 @@ class Stack(nn.Module):
             }
         )
         self.final_norm = make_norm(config.final_norm, config.d_model) if config.final_norm else None
+        self.output = Linear(config.d_model, config.d_output, bias=False) if config.d_output else None
 
     def positions(self, start: int, n: int, like: torch.Tensor) -> torch.Tensor | None:
         """What absolute position adds to the embeddings [N, E] of tokens start ... start + n - 1; None without any."""
@@ -104,7 +105,9 @@ class Stack(nn.Module):
                 x_BNC = self.convolution(first_BNC, x_BNC, shared.key_mask_BN)
         if self.final_norm is not None:
             x_BNC = self.final_norm(x_BNC)
-        return x_BNC if tap is None else tap.activation(f"{self.name}.final_hidden", x_BNC)
+        if tap is not None:
+            x_BNC = tap.activation(f"{self.name}.final_hidden", x_BNC)
+        return x_BNC if self.output is None else self.output(x_BNC)
 
     def distance_vectors(self) -> torch.Tensor | None:
         """DeBERTa's vectors of distances [R, C], normed; None in a stack without."""
@@ -266,7 +269,7 @@ class Transformer(nn.Module):
         cache: KeyValueCache | None = None,
         tap: Tap | None = None,
     ) -> torch.Tensor:
-        """Hidden states [B, N, C] of the output stack after its final norm."""
+        """Hidden states [B, N, C] of the output stack after its final norm, or as wide as its d_output."""
         assert not self.config.has_towers
         if self.encoder is None:
             return self.decode(ids_BN, None, type_ids_BN, key_mask_BN, cache=cache, tap=tap)

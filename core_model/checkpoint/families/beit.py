@@ -168,7 +168,7 @@ def _implied(stated: Mapping[str, object], weights: Weights) -> Mapping[str, obj
     }
 
 
-def _hidden(keys: BeitKeys) -> tuple[str, ...]:
+def _left_out(keys: BeitKeys) -> tuple[str, ...]:
     """The tables that a file may have and the keys leave out."""
     return (
         *(() if keys.use_relative_position_bias else (_OWN_TABLE.replace("{i}", r"\d+"),)),
@@ -214,7 +214,7 @@ def _family(
         write=lambda config: _write_as(family, config),
         sizes=partial(_sizes, prefix=key),
         implied=_implied,
-        hidden=_hidden,
+        left_out=_left_out,
         remarks=_remarks,
         places={**vision.PLACES, "d_hidden": "intermediate_size"},
         names=_names(key),

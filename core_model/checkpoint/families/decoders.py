@@ -106,12 +106,18 @@ def decoder_family(
     heads: DecoderHeads,
     read: Callable[[Any], StackConfig],
     write: Callable[[ModelConfig], DecoderKeys],
+    *,
+    finish: Callable[[ModelConfig, Any], ModelConfig] = lambda model, keys: model,
     **others: Any,
 ) -> Family:
-    """The family whose keys `read` makes a decoder of, and `write` the inverse; `others` are the fields of Family."""
+    """The family whose keys `read` makes a decoder of, and `write` the inverse; `others` are the fields of Family.
+
+    `finish` has the last word on a model.
+    """
 
     def read_model(keys: DecoderKeys, weights: Weights) -> ModelConfig:
-        return ModelConfig(decoder=read(keys), head=heads.read(family, keys, weights), special=keys.special)
+        head = heads.read(family, keys, weights)
+        return finish(ModelConfig(decoder=read(keys), head=head, special=keys.special), keys)
 
     def write_model(config: ModelConfig) -> Foreign:
         task = config.head.task if config.head else None

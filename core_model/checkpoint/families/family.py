@@ -144,7 +144,7 @@ class Family:
     a config, where its shapes `fit` as well.
     `tied_by_default` is what a config without tie_word_embeddings means. `layer_counts` are further keys that say how
     many layers, each with weights of its own, a file must hold; `shares_layers` where the layers run may be more.
-    `hidden` are patterns of names whose tensors are not of the model though they are stored, which only the keys tell.
+    `left_out` are patterns of names whose tensors are not the model's though they are stored, which only the keys tell.
     `remarks` are sentences on what of the keys or the file was not taken as it stands there.
     `document` is a file beside the weights that states the keys and counts before config.json; `part` a key of
     config.json, or of the weights file's own header, under which they stand.
@@ -167,7 +167,7 @@ class Family:
     tied_by_default: bool = True
     layer_counts: tuple[str, ...] = ()
     shares_layers: bool = False
-    hidden: Callable[[Any], Sequence[str]] = field(default=lambda keys: ())
+    left_out: Callable[[Any], Sequence[str]] = field(default=lambda keys: ())
     remarks: Callable[[Any, Weights, ModelConfig], Sequence[str]] = field(default=lambda keys, weights, config: ())
     document: str | None = None
     part: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core_model.checkpoint.families.decoders import DecoderHeads, DecoderKeys, architectures, decoder_family
 from core_model.checkpoint.families.fairseq import layer_names
@@ -11,7 +11,6 @@ from core_model.checkpoint.families.family import Row, Weights, layer_rows, name
 from core_model.checkpoint.families.fields import Count, Rate
 from core_model.checkpoint.families.plan import USUAL_PLACES, read_plan, write_keys
 from core_model.config import HeadTransform, LearnedPositions, ModelConfig, NormSpec, StackConfig
-from core_model.errors import ConfigError
 
 _HEADS = DecoderHeads(table="decoder.embed_tokens.weight")
 _PLACES = {
@@ -74,14 +73,16 @@ def _read(keys: OptKeys) -> StackConfig:
     )
 
 
+def _without_head(model: ModelConfig, keys: OptKeys) -> ModelConfig:
+    """The model; without a head its hidden states end as wide as a narrow token table."""
+    if model.head is not None or keys.head_transform is None:
+        return model
+    return replace(model, decoder=replace(model.output_stack, d_output=keys.d_embedding))
+
+
 def _write(config: ModelConfig) -> OptKeys:
     stack = config.output_stack
     layer = stack.layers[0]
-    if config.head is None and stack.tokens.d_embedding != stack.d_model:
-        raise ConfigError(
-            f"d_embedding is {stack.tokens.d_embedding} and d_model {stack.d_model} in config.decoder: OPT projects "
-            "its outputs back, with weights that a model without an output head has not"
-        )
     norm = layer.attention_residual.before or layer.attention_residual.total
     return OptKeys(
         **write_keys(config, _PLACES),
@@ -118,6 +119,7 @@ FAMILY = decoder_family(
     _HEADS,
     _read,
     _write,
+    finish=_without_head,
     key="opt",
     label="OPT",
     architectures=architectures("OPT", "sequence_classes", "answer_span"),
@@ -129,9 +131,9 @@ FAMILY = decoder_family(
         row("decoder.embed_positions.weight", "decoder.position.weight"),
         row("decoder.project_in.weight", "decoder.embedding.projection.weight"),
         row("decoder.final_layer_norm.*", "decoder.final_norm.*"),
+        row("decoder.project_out.weight", "decoder.output.weight"),
         row("decoder.project_out.weight", "head.transform.weight"),
         of_config=_layers,
         prefixes=("model.",),
-        unused=(r"decoder\.project_out\.weight",),
     ),
 )

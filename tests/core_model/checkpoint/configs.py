@@ -167,11 +167,11 @@ def patch_guesser() -> ModelConfig:
 
 
 def listener() -> ModelConfig:
-    """An encoder of sound beside a decoder."""
+    """An encoder of sound beside a decoder whose hidden states end narrower."""
     crossing = {"cross_attention": multi_head(WIDTH, 2), "cross_residual": ResidualSpec(before=NormSpec())}
     return ModelConfig(
         encoder=stack(layer(multi_head(WIDTH, 3)), embedding=AudioEmbedding(n_features=5, kernel_size=5)),
-        decoder=stack(layer(multi_head(WIDTH, 3, mask=_CAUSAL), **crossing)),
+        decoder=stack(layer(multi_head(WIDTH, 3, mask=_CAUSAL), **crossing), d_output=7),
     )
 
 

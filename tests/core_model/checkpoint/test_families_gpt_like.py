@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from core_model.checkpoint import open_checkpoint
-from core_model.checkpoint.export import save_as_family
 from core_model.checkpoint.families.rotary import rotary_share
 from core_model.errors import ConfigError
 from tests.core_model.checkpoint.references import (
@@ -162,11 +161,13 @@ def test_biases_of_bloom_that_the_library_leaves_out_are_added_and_told(tmp_path
         assert any(told.startswith("slow_but_exact is true") for told in checkpoint.info.warnings)
 
 
-def test_outputs_that_opt_projects_back_are_not_written_without_the_projection(tmp_path: Path) -> None:
-    with open_checkpoint(saved(tiny("OPT", "Model", **NARROW), tmp_path / "theirs")) as checkpoint:
-        model = checkpoint.load_model()
-    with pytest.raises(ConfigError, match="projects its outputs back"):
-        save_as_family(tmp_path / "ours", model, "opt")
+def test_hidden_states_of_opt_end_as_wide_as_its_narrow_token_table(tmp_path: Path) -> None:
+    model = tiny("OPT", "Model", **NARROW)
+    want = reference(model)
+    assert want.last_hidden_state.shape[-1] == NARROW["word_embed_proj_dim"] < model.config.hidden_size
+    assert_agrees(saved(model, tmp_path / "theirs"), want, "decoder")
+    again = written_back(model, tmp_path / "theirs", tmp_path / "ours")
+    assert_close(logits_of(reference(again)), logits_of(want))
 
 
 def test_pythia_as_older_versions_saved_it_is_read(tmp_path: Path) -> None:
