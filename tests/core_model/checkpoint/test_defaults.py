@@ -66,7 +66,7 @@ def stretched(model_type: str) -> dict[str, Any]:
 def read(family: Family, document: Mapping[str, Any]) -> ModelConfig:
     """The model with a head that a config.json describes."""
     tasks = ("language_model", "masked_language_model", "image_classes", None)
-    classes = {task: name for name, task in reversed(family.architectures.items())}
+    classes = {task: name for name, task in reversed(list(family.architectures.items()))}
     architecture = next(classes[task] for task in tasks if task in classes)
     return family.read(
         read_keys(family.renamed(document), family.keys), weights_of(family.names, {}, architecture=architecture)
