@@ -70,12 +70,16 @@ def matrix_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0) 
 def activation_bytes(
     config: ModelConfig, patterns: Sequence[str], n_tokens: int, n_decoder_tokens: int = 0, *, dtype_bytes: int = 4
 ) -> int:
-    """Bytes of the activations that these names, with shell wildcards, would keep beside queries and keys."""
+    """Bytes of the activations that these names, with shell wildcards, would keep beside queries and keys.
+
+    What a layer reads is what the one before it gave: kept under both names it is there once.
+    """
     lengths = _lengths(config, n_tokens, n_decoder_tokens)
     total = 0
     for name, stack in config.stacks.items():
-        n = lengths[name]
-        sizes = {site: n * stack.d_model for site in (f"{name}.embedding", f"{name}.final_hidden")}
+        n, given = lengths[name], f"{name}.embedding"
+        sizes = {site: n * stack.d_model for site in (given, f"{name}.final_hidden")}
+        stored_as: dict[str, str] = {}
         for index, layer in enumerate(stack.layers):
             axes = {"N": n, "M": n, "C": stack.d_model, "F": layer.feed_forward.d_hidden}
             cross_axes = axes | {"M": lengths.get("encoder", 0)}
@@ -85,28 +89,51 @@ def activation_bytes(
                 if spec is not None:
                     heads = {"H": spec.n_heads, "K": spec.n_key_heads, "D": spec.head_size}
                     every_axis = (cross_axes if is_cross else axes) | heads
-                    sizes[layer_site(name, index, key)] = math.prod(every_axis[letter] for letter in site.shape)
-        total += sum(size for site, size in sizes.items() if any(fnmatchcase(site, each) for each in patterns))
+                    is_in_trace = key.removeprefix("cross_") in ("query", "key")
+                    size = 0 if is_in_trace else math.prod(every_axis[letter] for letter in site.shape)
+                    sizes[layer_site(name, index, key)] = size
+            stored_as[layer_site(name, index, "residual_before")] = given
+            given = layer_site(name, index, "residual_after")
+        if stack.final_norm is None:
+            stored_as[f"{name}.final_hidden"] = given
+        kept = {stored_as.get(site, site) for site in sizes if any(fnmatchcase(site, each) for each in patterns)}
+        total += sum(sizes[site] for site in kept)
     return total * dtype_bytes
 
 
 def forward_bytes(config: ModelConfig, n_tokens: int, n_decoder_tokens: int = 0, *, dtype_bytes: int = 4) -> int:
-    """Bytes a forward pass needs for a moment beside its weights: the widest layer's activations, and the logits twice.
+    """Bytes a forward pass needs for a moment beside its weights: the widest sublayer's activations, and the logits.
 
     Attention adds nothing that grows with the square of the length; that of half precision is computed in float32.
     """
-    n_copies = 1 if dtype_bytes == 4 else 1 + 4 // dtype_bytes
     lengths = _lengths(config, n_tokens, n_decoder_tokens)
     widest = 0
     for name, stack in config.stacks.items():
+        n, n_memory = lengths[name], lengths.get("encoder", 0)
         for layer in stack.layers:
-            spec, feed_forward = layer.attention, layer.feed_forward
-            attention = 4 * stack.d_model + n_copies * (2 * spec.d_query + 2 * spec.d_key)
-            hidden = 4 * stack.d_model + (3 if feed_forward.gated else 2) * feed_forward.d_hidden
-            widest = max(widest, lengths[name] * max(attention, hidden))
-    n_outputs = config.head.n_outputs if config.head else 0
-    n_output_tokens = lengths[config.output_name]
-    return dtype_bytes * widest + n_output_tokens * n_outputs * (dtype_bytes + 4)
+            feed_forward, crossed = layer.feed_forward, layer.cross_attention
+            attention = _attention_bytes(layer.attention, n, n, dtype_bytes)
+            crossing = _attention_bytes(crossed, n, n_memory, dtype_bytes) if crossed is not None else 0
+            # Before and after the activation, multiplied by a gate or filled up to a size that products like.
+            hidden = dtype_bytes * n * 3 * feed_forward.d_hidden
+            widest = max(widest, dtype_bytes * 4 * n * stack.d_model + max(attention, crossing, hidden))
+    return widest + _logit_bytes(config, lengths[config.output_name], dtype_bytes)
+
+
+def _attention_bytes(spec: AttentionSpec, n_queries: int, n_keys: int, dtype_bytes: int) -> int:
+    """What an attention holds for a moment: queries and what comes of them, twice while its blocks are joined and once
+    more as rows; keys and values, twice while they are split into heads."""
+    own, widened = n_queries * spec.d_query + n_keys * spec.d_key, 0 if dtype_bytes == 4 else 4
+    return (4 * dtype_bytes + 2 * widened) * own
+
+
+def _logit_bytes(config: ModelConfig, n: int, dtype_bytes: int) -> int:
+    """Logits as they are computed, twice where they are scaled or capped, and in float32 as they are shown."""
+    if config.head is None:
+        return 0
+    is_changed = config.head.scale != 1 or config.head.soft_cap is not None
+    shown = 0 if dtype_bytes == 4 else 4
+    return n * config.head.n_outputs * max(dtype_bytes * (1 + is_changed), dtype_bytes + shown)
 
 
 def _lengths(config: ModelConfig, n_tokens: int, n_decoder_tokens: int) -> dict[str, int]:

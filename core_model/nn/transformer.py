@@ -163,7 +163,9 @@ class Head(nn.Module):
         if self.spec.scale != 1:
             logits_BNV = logits_BNV * self.spec.scale
         if self.spec.soft_cap is not None:
-            logits_BNV = torch.tanh(logits_BNV / self.spec.soft_cap) * self.spec.soft_cap
+            logits_BNV = logits_BNV / self.spec.soft_cap  # one step at a time: two of them are held, and not three
+            logits_BNV = logits_BNV.tanh()
+            logits_BNV = logits_BNV * self.spec.soft_cap
         return logits_BNV.squeeze(-1) if self.spec.task == "replaced_tokens" else logits_BNV
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from core_model import counts
 from core_model.config import (
+    AttentionSpec,
     ConvolutionSpec,
     DisentangledPositions,
     DistanceTable,
@@ -188,6 +190,32 @@ def test_activation_bytes_foretell_what_is_kept(name: str) -> None:
     trace = run_trace(model, Inputs(ids=[1] * 17, decoder_ids=decoder_ids), keep=patterns)
     kept = sum(trace.activation(site).nbytes for site in trace.activations)
     assert counts.activation_bytes(config, patterns, 17, 11) == kept
+
+
+@pytest.mark.parametrize("name", ["decoder", "encoder", "both"])
+def test_what_is_kept_under_two_names_is_counted_once(name: str) -> None:
+    config = _configs()[name]
+    inputs = Inputs(ids=[1] * 17, decoder_ids=[1] * 11 if name == "both" else None)
+    model = Transformer(config).eval()
+    plain, full = run_trace(model, inputs), run_trace(model, inputs, keep=["*.*"])
+    assert full.n_bytes - plain.n_bytes == counts.activation_bytes(config, ["*.*"], 17, 11)
+
+
+def test_a_head_that_caps_its_logits_holds_them_twice() -> None:
+    plain = _configs()["decoder"]
+    assert plain.head is not None
+    capped = dataclasses.replace(plain, head=dataclasses.replace(plain.head, soft_cap=30.0))
+    more = counts.forward_bytes(capped, 50) - counts.forward_bytes(plain, 50)
+    assert more == 4 * 50 * plain.head.n_outputs
+
+
+def test_cross_attention_wider_than_all_else_counts() -> None:
+    config = _configs()["both"]
+    assert config.decoder is not None
+    wide = AttentionSpec(n_heads=64, n_key_heads=64, head_size=32, scale=0.2)
+    layers = tuple(dataclasses.replace(layer, cross_attention=wide) for layer in config.decoder.layers)
+    crossing = dataclasses.replace(config, decoder=dataclasses.replace(config.decoder, layers=layers))
+    assert counts.forward_bytes(crossing, 5000, 10) > 4 * 4 * 5000 * 64 * 32
 
 
 def test_a_trace_that_cannot_fit_is_refused_with_numbers_before_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
