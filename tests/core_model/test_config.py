@@ -188,6 +188,9 @@ def test_a_value_outside_its_limits_is_named_with_them(make, given, message):
             {"encoder": replace(STACK, embedding=replace(EMBEDDING, vocab_size=11)), "shared_embedding": True},
             r"shared_embedding is True: .* one size, not \[\(11, 16\), \(10, 16\)\]",
         ),
+        (ModelConfig(decoder=STACK, head=TIED), {"decoder": replace(STACK, d_output=5)}, "decoder.d_output is 5: only"),
+        (ModelConfig(encoder=replace(STACK, d_output=5)), {"decoder": READER}, "encoder.d_output is 5: only hidden"),
+        (STACK, {"d_output": 0}, "d_output is 0: .* at least 1"),
         (
             ModelConfig(decoder=STACK),
             {"head": replace(TIED, n_outputs=9)},

@@ -194,8 +194,8 @@ def _remarks(keys: BeitKeys, weights: Weights, config: ModelConfig) -> tuple[str
         )
     if config.head is not None and config.head.task == "image_tokens" and not keys.use_mean_pooling:
         told.append(
-            "use_mean_pooling is false in config.json: transformers takes the norm of the encoder for that of the head "
-            "when it reads this file; here each is used as stored"
+            "use_mean_pooling is false in config.json: transformers exchanges the norms of encoder and head when it "
+            "reads this file; here each is used as stored"
         )
     return tuple(told)
 
