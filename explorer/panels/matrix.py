@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QVBoxLayout, QWidget
 from explorer.panels.panel import Panel
 from explorer.plots.heatmap import HeatmapPlot
 from explorer.plots.hover_card import HoverCard
-from explorer.state.app_state import AppState, Cell, Span, Viewport
+from explorer.state.app_state import AppState, Cell, Span, Tokens, Viewport
 from explorer.state.moves import hover_cell, lock_cell, pick_head, pick_site, set_display, set_viewport
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_3
@@ -27,6 +27,7 @@ class MatrixPanel(Panel):
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
         self._state = AppState()
+        self._drawn_of = _tokens_of(self._state)
         self._plot = HeatmapPlot(themes, self)
         self._card = HoverCard(themes, self._plot, self)
         self._site = QComboBox()
@@ -90,6 +91,7 @@ class MatrixPanel(Panel):
         self._mark_cells()
 
     def draw(self, picture: HeatmapPicture) -> None:
+        self._drawn_of = _tokens_of(self._state)
         self._plot.set_picture(picture)
         self._card.read_anew()
         self._mark_cells()
@@ -105,9 +107,15 @@ class MatrixPanel(Panel):
         """Closer (1), further (-1) or everything (0)."""
         {1: self._plot.zoom_in, -1: self._plot.zoom_out, 0: self._plot.reset_view}[step]()
 
+    @property
+    def _is_of_these_tokens(self) -> bool:
+        """Whether the cells on screen are of the tokens that all panels speak of: those of an older text are not."""
+        return self._drawn_of == _tokens_of(self._state)
+
     def _mark_cells(self) -> None:
-        self._plot.set_locked_cell(_pair(self._state.locked))
-        self._plot.set_hovered_cell(_pair(self._state.pointed))
+        is_shown = self._is_of_these_tokens
+        self._plot.set_locked_cell(_pair(self._state.locked) if is_shown else None)
+        self._plot.set_hovered_cell(_pair(self._state.pointed) if is_shown else None)
 
     @Slot(int)
     def _on_site_activated(self, index: int) -> None:
@@ -127,7 +135,10 @@ class MatrixPanel(Panel):
 
     @Slot(int, int)
     def _on_plot_cell_hovered(self, query: int, key: int) -> None:
-        self.noticed.emit(hover_cell(Cell(query=query, key=key)))
+        if self._is_of_these_tokens:
+            self.noticed.emit(hover_cell(Cell(query=query, key=key)))
+        else:
+            self._mark_cells()
 
     @Slot()
     def _on_plot_hover_left(self) -> None:
@@ -135,7 +146,8 @@ class MatrixPanel(Panel):
 
     @Slot(int, int)
     def _on_plot_cell_clicked(self, query: int, key: int) -> None:
-        self.intended.emit(lock_cell(Cell(query=query, key=key)))
+        if self._is_of_these_tokens:
+            self.intended.emit(lock_cell(Cell(query=query, key=key)))
 
     @Slot()
     def _on_plot_lock_released(self) -> None:
@@ -144,6 +156,11 @@ class MatrixPanel(Panel):
     @Slot(object, object, object)
     def _on_plot_view_range_changed(self, rows: Span, cols: Span, size: tuple[int, int]) -> None:
         self.noticed.emit(set_viewport(Viewport(rows=rows, cols=cols, size=size)))
+
+
+def _tokens_of(state: AppState) -> tuple[Tokens | None, str | None]:
+    """What queries and keys are, in the site that is shown."""
+    return state.current_tokens, state.selection.site
 
 
 def _pair(cell: Cell | None) -> tuple[int, int] | None:

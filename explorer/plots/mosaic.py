@@ -169,6 +169,7 @@ class HeadMosaic(QWidget):
             area = QRect(left, top, self.width() - left - 2, self.height() - top - 2)
             has_bars = self._picture.head_values is not None
             self._layout = MosaicLayout.fitting((n_layers, n_heads), area, has_bars=has_bars)
+            self._stale_note.set_place(self._layout.area)
             self._announce_size(round(self._layout.tile * self.devicePixelRatioF()))
         self.update()
 

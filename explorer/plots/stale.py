@@ -1,6 +1,6 @@
 """The look of a picture whose successor is being computed: dimmed at once, spoken of when it takes long."""
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QRect, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QWidget
 
@@ -19,7 +19,7 @@ class StaleNote(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self._plot = parent
+        self._plot, self._place = parent, QRect()
         self._text = self.tr("computing\u2026")
         self._dim_timer = _timer(self, _DIM_AFTER_MS)
         self._dim_timer.timeout.connect(self._on_dim_timer_timeout)
@@ -29,6 +29,10 @@ class StaleNote(QWidget):
         self.setAccessibleName(self._text)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
+
+    def set_place(self, place: QRect) -> None:
+        """The part of the plot over whose upper edge the words stand; all of it by default."""
+        self._place = place
 
     def set_stale(self, is_stale: bool) -> None:
         if is_stale:
@@ -60,7 +64,8 @@ class StaleNote(QWidget):
     def _on_note_timer_timeout(self) -> None:
         metrics = self.fontMetrics()
         self.resize(metrics.horizontalAdvance(self._text) + 4 * SPACE_2, metrics.height() + 2 * SPACE_1)
-        self.move((self._plot.width() - self.width()) // 2, SPACE_2)
+        place = self._plot.rect() if self._place.isEmpty() else self._place
+        self.move(max(0, place.center().x() - self.width() // 2), place.top() + SPACE_2)
         self.show()
         self.raise_()
 

@@ -74,5 +74,21 @@ def scaled(weights: FloatArray, row_peaks: FloatArray, scale: ScaleName, *, n_fi
     return Scaled(values=weights, levels=(0.0, top), ticks=(), name="attention weight, linear")
 
 
+def scaled_thumbnails(weights: FloatArray, scale: ScaleName) -> tuple[FloatArray, tuple[float, float]]:
+    """Weights [layers, heads, r, c] of all heads, NaN where masked, as `scale` draws them, and the ends of the colours.
+
+    Sink excluded means here that colours end at the largest weight of the rest.
+    """
+    if scale == "log":
+        with np.errstate(divide="ignore"):
+            return np.log10(weights), (LOG_FLOOR, 0.0)
+    if scale == "row_max":
+        peaks = np.nan_to_num(weights).max(axis=-1, keepdims=True)
+        return np.divide(weights, peaks, out=np.full_like(weights, np.nan), where=peaks > 0), (0.0, 1.0)
+    if scale == "sink_excluded":
+        return weights, (0.0, float(np.nan_to_num(weights[..., 1:]).max(initial=0.0)) or 1.0)
+    return weights, (0.0, 1.0)
+
+
 def _keys(n_first: int) -> str:
     return "key 0" if n_first <= 1 else f"keys 0 to {n_first - 1}"

@@ -15,7 +15,7 @@ from core_model.training.tasks import TASKS
 from explorer.state.app_state import Display
 from explorer.state.training import Numbers, TrainingFacts, TrainingSnapshot, WatchedHead
 from explorer.viewmodels.records import CurvePicture, HeatmapPicture, MosaicPicture, Series
-from explorer.viewmodels.scales import scaled
+from explorer.viewmodels.scales import scaled, scaled_thumbnails
 from explorer.viewmodels.schedule import sampled_updates
 from explorer.viewmodels.sites import site_name
 
@@ -162,7 +162,7 @@ def probe_picture(probe: ProbeAttention, watched: WatchedHead, display: Display)
 
 
 def probe_heads_picture(probe: ProbeAttention, watched: WatchedHead, display: Display) -> MosaicPicture:
-    """Every head of the watched site, small."""
+    """Every head of the watched site, small, in the scale of the matrix."""
     chosen = settled(watched, probe).site
     assert chosen is not None
     site = probe.sites[chosen]
@@ -170,9 +170,10 @@ def probe_heads_picture(probe: ProbeAttention, watched: WatchedHead, display: Di
     _, _, n_rows, n_cols = site.weights.shape
     shown = np.where(site.masked, np.nan, site.weights)
     square = shown[:, :, [i * n_rows // edge for i in range(edge)]][..., [i * n_cols // edge for i in range(edge)]]
+    values, levels = scaled_thumbnails(square.astype(np.float32), display.scale)
     return MosaicPicture(
-        thumbnails=square.astype(np.float32),
-        levels=(0.0, 1.0),
+        thumbnails=values,
+        levels=levels,
         title=f"All heads, {site_name(chosen).lower()}",
         colormap=display.colormap,
     )

@@ -40,6 +40,7 @@ def panel(qtbot: QtBot, themes: ThemeManager) -> Iterator[Any]:
     panel.resize(600, 400)
     with qtbot.waitExposed(panel):
         panel.show()
+    panel.show_state(traced_state())
     panel.draw(picture(0.25))
     panel._plot.cell_hovered.emit(2, 2)
     panel.show_state(traced_state(hover=Cell(query=2, key=2)))
@@ -65,6 +66,25 @@ def test_an_old_picture_is_not_read_out(panel):
     panel.draw(picture(0.5))
     panel.set_stale(False)
     assert said(panel) == "0.5000"
+
+
+def test_the_cells_of_an_older_text_are_not_told_as_cells_of_the_new_one(panel):
+    """A longer text was given: until its matrix is there, the cells on screen are of other tokens."""
+    told: list[Any] = []
+    panel.noticed.connect(told.append)
+    panel.intended.connect(told.append)
+    before = panel._state
+    assert before.tokens is not None
+    newer = replace(before, tokens=replace(before.tokens, notes=("newer",)))
+    panel.show_state(newer)
+    panel.set_stale(True)
+    assert panel._plot._hovered is None
+    panel._plot._canvas.cell_hovered.emit(1, 1)
+    panel._plot.cell_clicked.emit(1, 1)
+    assert panel._plot._hovered is None and told == []
+    panel.draw(picture(0.5))
+    panel._plot._canvas.cell_hovered.emit(1, 1)
+    assert panel._plot._hovered == (1, 1) and len(told) == 1
 
 
 def test_a_matrix_of_another_size_has_another_cell_under_the_mouse(panel):
