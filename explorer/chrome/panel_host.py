@@ -6,7 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLayout, QVBoxLayout, QWidget
 
 from explorer.actions.commands import command
 from explorer.panels.panel import Panel, PanelSpec
@@ -31,6 +31,7 @@ class PanelHost(QWidget):
         self.setAutoFillBackground(True)
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSizeConstraint(QLayout.SizeConstraint.SetMaximumSize)  # a panel's largest size is its dock's
         self._build(themes)
 
     @property

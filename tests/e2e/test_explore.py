@@ -21,9 +21,8 @@ from explorer.chrome.text_field import TextField
 from explorer.main_window import MainWindow
 from explorer.plots.heatmap import HeatmapPlot
 from explorer.plots.matrix import MatrixCanvas
-from explorer.settings.schema import Settings
 from explorer.state.app_state import Cell, ModelInput
-from explorer.state.moves import open_source, pick_head, pick_site, set_display, set_inputs
+from explorer.state.moves import open_source, pick_head, pick_site, set_display, set_inputs, set_layout
 from explorer.viewmodels.readout import readout
 from explorer.viewmodels.records import HeatmapPicture
 from explorer.viewmodels.sizes import weight_text
@@ -289,10 +288,14 @@ def test_a_dropped_folder_opens_and_a_dropped_text_is_read(
     assert explorer.store.state.recent == (model_folder / "decoder",)
 
 
-def test_a_text_dropped_in_train_fills_in_the_form(launch: Launch, model_folder: Path, tmp_path: Path) -> None:
+def test_a_text_dropped_in_train_fills_in_the_form(
+    launch: Launch, model_folder: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
     text = tmp_path / "novel.txt"
     text.write_text("It was the best of times. " * 100)
-    explorer = launch(model_folder / "decoder", "abc", settings=Settings(theme="light", layout="train"))
+    explorer = launch(model_folder / "decoder", "abc")
+    explorer.store.settle(set_layout("train"))
+    wait_until_idle(qtbot, explorer)
     drop(explorer.window, text)
     assert explorer.store.state.inputs.text == "abc"
     labels = explorer.window.host("train").findChildren(ElidedLabel)

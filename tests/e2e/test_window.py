@@ -34,7 +34,7 @@ from explorer.samples import Sample
 from explorer.settings.schema import Settings
 from explorer.settings.store import SettingsStore
 from explorer.state.app_state import LayoutName, ModelInput, Notice
-from explorer.state.moves import add_notice, pick_head, set_display, set_inputs, set_layout, set_theme
+from explorer.state.moves import add_notice, pick_head, pick_site, set_display, set_inputs, set_layout, set_theme
 from explorer.state.queries import Query, R, TraceQuery
 from explorer.workers.engine import Engine
 from tests.e2e.conftest import Launch, wait_until_idle
@@ -381,6 +381,19 @@ def test_every_control_says_what_it_does(launch: Launch, qtbot: QtBot, model_fol
         if not widget.toolTip() and widget.parentWidget() not in controls  # the field of a spin box
     ]
     assert len(controls) > 10 and not silent
+
+
+def test_a_second_strip_of_tokens_takes_room_and_gives_it_back(
+    launch: Launch, qtbot: QtBot, model_folder: Path
+) -> None:
+    explorer = launch(model_folder / "translator", "a cat", target="a mat")
+    host, heights = explorer.window.host("tokens"), []
+    for site in ("decoder.self", "decoder.cross", "decoder.self"):
+        explorer.store.settle(pick_site(site))
+        wait_until_idle(qtbot, explorer)
+        qtbot.waitUntil(lambda: host.height() == host.panel.minimumSizeHint().height())
+        heights.append(host.height())
+    assert heights[0] == heights[2] < heights[1]
 
 
 def test_the_first_window_is_no_larger_than_the_screen(qapp: QApplication) -> None:
