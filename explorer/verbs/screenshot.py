@@ -17,7 +17,7 @@ from core_model.errors import CoreError
 from explorer.figures.files import ExportError, whole_file
 from explorer.samples import bundled_samples
 from explorer.state.app_state import Assumed, Cell, ColormapName, LayoutName, ModelInput, ScaleName, Selection
-from explorer.state.moves import lock_cell, open_source
+from explorer.state.moves import in_same_layout, lock_cell, open_source
 from explorer.state.queries import matrix_query
 from explorer.state.training_moves import set_draft, set_runs_folder, with_training
 from explorer.verbs.giving import add_input, given, require_readable
@@ -211,7 +211,7 @@ def _open(explorer: Explorer, wanted: _Wanted, assume: Assumed) -> None:
     move = open_source(
         wanted.path, inputs=wanted.inputs, selection=wanted.selection, is_sample=wanted.is_sample, assume=assume
     )
-    explorer.store.settle(move)
+    explorer.store.settle(in_same_layout(move))
     explorer.controller.start()
 
 

@@ -47,6 +47,15 @@ def test_dark_is_dark_and_nothing_is_remembered(screenshot, decoder, tmp_path, u
     assert not list(user_folders.rglob("*.json"))
 
 
+def test_each_layout_is_a_picture_of_its_own(screenshot, decoder, tmp_path):
+    pictures = []
+    for layout in ("explore", "train", "learn"):
+        status, _, _ = screenshot("--open", decoder, "--text", "abc", "--layout", layout, "--out", tmp_path / "w.png")
+        assert status == 0
+        pictures.append((tmp_path / "w.png").read_bytes())
+    assert len(set(pictures)) == 3
+
+
 def test_a_cell_can_be_locked_and_a_short_training_be_shown(screenshot, tmp_path):
     status, out, err = screenshot(
         *("--cell", "15,2", "--layout", "train", "--train-steps", 3, "--out", tmp_path / "w.png")
