@@ -79,7 +79,11 @@ class ColorBar(QWidget):
     def _ticks(self, height: float) -> list[tuple[float, str]]:
         if self._given_ticks:
             return list(self._given_ticks)
-        values = nice_ticks(*self._levels, max_count=max(1, int(height / _TICK_GAP)))
+        # Of one number alone nobody can tell a scale.
+        most = max(1, int(height / _TICK_GAP))
+        values = next(
+            (found for n in range(most, most + 4) if len(found := nice_ticks(*self._levels, max_count=n)) > 1), []
+        )
         return list(zip(values, format_ticks(values), strict=True))
 
     def _paint_ticks(self, painter: QPainter, height: float) -> None:

@@ -295,7 +295,7 @@ class HeatmapPlot(QWidget):
         self._received.setGeometry(x - left, top + height + SPACE_2, left + width, round(THICKNESS))
         bar_x = x + width + self._strip_room(self._given) + SPACE_4
         over = round(self._bar.overhang())
-        bar_height = min(max(height, _LOWEST_BAR), _HIGHEST_BAR) + 2 * over
+        bar_height = min(max(height, _LOWEST_BAR), _HIGHEST_BAR, self._body.height() - top - over) + 2 * over
         self._bar.setGeometry(QRect(bar_x, top - over, round(self._bar.width_needed()), bar_height))
         self._canvas.set_frame(self._canvas.frame)
 

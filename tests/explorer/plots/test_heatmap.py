@@ -6,9 +6,11 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
+from explorer.plots.colorbar import ColorBar
 from explorer.plots.heatmap import HeatmapPlot
 from explorer.theme.colors import LIGHT
 from explorer.theme.manager import ThemeChoice
+from explorer.viewmodels.colormaps import lookup_table
 from tests.explorer.plots.pictures import color_of, heatmap, pixel
 
 TWO_BY_THREE = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -324,3 +326,19 @@ def test_the_title_says_exact_cells_only_while_each_cell_has_a_pixel_of_its_own(
     assert plot._note.text() == "exact cells, each pixel the strongest it covers; zoom in"
     plot.set_view_range((0.0, 100.0), (0.0, 100.0))
     assert plot._note.text() == "exact cells; zoom in"
+
+
+def test_the_colour_bar_stays_within_a_low_plot(plot):
+    plot.resize(640, 200)
+    plot.set_picture(heatmap(TWO_BY_THREE))
+    assert plot._bar.geometry().bottom() <= plot._body.height()
+
+
+@pytest.mark.parametrize("levels", [(-0.0734, 0.0734), (0.0, 1.0), (0.31, 0.35), (-4.0, 0.0)])
+@pytest.mark.parametrize("height", [30, 90, 240])
+def test_a_colour_bar_has_two_numbers_at_least(themes, qtbot, levels, height):
+    bar = ColorBar(themes.theme)
+    qtbot.addWidget(bar)
+    bar.set_content(lookup_table("viridis"), levels, "weight", (), [])
+    ticks = bar._ticks(height)
+    assert len(ticks) >= 2 and all(levels[0] - 1e-9 <= value <= levels[1] + 1e-9 for value, _ in ticks)
