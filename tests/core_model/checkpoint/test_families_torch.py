@@ -112,7 +112,7 @@ def test_an_encoder_is_found_inside_a_module_of_ones_own(tmp_path: Path) -> None
     source = vectors(N_SOURCE, 1)
     with open_checkpoint(saved_state(module, tmp_path), assume={"n_heads": N_HEADS}) as checkpoint:
         assert set(checkpoint.info.unexpected) == {"body.table.weight", "body.norm.weight", "body.norm.bias"}
-        assert any("3 tensors of the file are unused" in warning for warning in checkpoint.info.warnings)
+        assert any("3 tensors that this model does not use" in warning for warning in checkpoint.info.warnings)
         model = checkpoint.load_model()
     assert_agrees(run_trace(model, Inputs(embeddings=source.numpy())), *maps(inner, source))
 
