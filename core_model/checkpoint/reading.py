@@ -88,7 +88,7 @@ def _read_native(document: Mapping[str, Any], store: TensorStore, assume: Mappin
     config = native.read_config(document)
     weights, facts = weights_of(native.NAMES, _shapes(store)), native_facts(config)
     require_agreement(facts, assume)
-    reading = Reading(family="native", label="Transformer Explorer", config=config, facts=facts)
+    reading = Reading(family=native.FAMILY, label="Transformer Explorer", config=config, facts=facts)
     return _matched(reading, native.NAMES, config, weights, store)
 
 
