@@ -53,13 +53,13 @@ def position_encoding(model: Transformer, stack: str, layer: int, n_positions: i
         )
     if relative is not None:
         is_causal = module.config.layers[layer].attention.mask.causal
-        distance_n = torch.arange(1 - n_positions, 1 if is_causal else n_positions)
+        distances = range(1 - n_positions, 1 if is_causal else n_positions)
         return PositionEncoding(
             stack=stack,
             layer=layer,
             kind="alibi" if isinstance(relative, AlibiPositions) else "bucketed",
-            bias=_biases(module, relative, layer, distance_n),
-            distances=distance_n.numpy(),
+            bias=_biases(module, relative, layer, distances),
+            distances=torch.arange(distances.start, distances.stop).numpy(),
         )
     if absolute is None:
         return PositionEncoding(stack=stack, layer=layer, kind="none")
@@ -107,20 +107,21 @@ def _rotations(spec: RotaryPositions, n_positions: int) -> FloatArray:
     return _array(rotate(x_BHND, spec, torch.arange(n_positions), n_positions)[0, 0])
 
 
-def _biases(stack: Stack, spec: AlibiPositions | TablePositions, layer: int, distance_n: torch.Tensor) -> FloatArray:
+def _biases(stack: Stack, spec: AlibiPositions | TablePositions, layer: int, distances: range) -> FloatArray:
     """What every head's scores gain [H, n] at each distance."""
     if isinstance(spec, AlibiPositions):
         weights = alibi_slopes(spec, stack.config.layers[layer].attention.n_heads)
     else:
         weights = _table(stack, spec, layer)
-    return _array(score_bias(spec, weights, torch.zeros(1, dtype=torch.long), distance_n)[:, 0])
+    return _array(score_bias(spec, weights, range(1), [distances])[:, 0])
 
 
 def _row_biases(spec: GridPositions, table: torch.Tensor) -> FloatArray:
     """What every head's scores gain [H, n] at each step along a row of patches, first those back, then those on."""
     n_columns = spec.grid[1]
-    from_ends = score_bias(spec, table, torch.tensor([n_columns, 1]), torch.arange(1, n_columns + 1))
-    return _array(torch.cat((from_ends[:, 0], from_ends[:, 1, 1:]), dim=-1))
+    first, last = range(1, 2), range(n_columns, n_columns + 1)
+    back, on = (score_bias(spec, table, query, [range(1, n_columns + 1)])[:, 0] for query in (last, first))
+    return _array(torch.cat((back, on[:, 1:]), dim=-1))
 
 
 def _table(stack: Stack, spec: TablePositions, layer: int) -> torch.Tensor:

@@ -206,25 +206,24 @@ def _attend_rows(
     heads: HeadInputs, v_BKMD: torch.Tensor, rows: slice, dropout: float, want_logsumexp: bool
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """`attend` for a block of rows, over the keys that any of them can see."""
-    first, last = heads.query_start + rows.start, heads.query_start + rows.stop - 1
-    spans = masks.key_spans(heads.spec.mask, first, last, heads.n_keys)
-    device = heads.q_BHND.device
-    key_M = torch.cat([torch.arange(start, stop, device=device) for start, stop in spans])
-    v_BKMD = take_keys(v_BKMD, key_M)
+    positions = heads.positions(rows)
+    spans = masks.key_spans(heads.spec.mask, positions[0], positions[-1], heads.n_keys)
+    keys = [range(*span) for span in spans]
+    v_BKMD = take_keys(v_BKMD, keys)
     if not _is_fusible(heads):
-        s_BHNM = scores(heads, rows, key_M)
+        s_BHNM = scores(heads, rows, keys)
         weights_BHNM = normalize(s_BHNM, heads)
         has_logsumexp = want_logsumexp and heads.spec.normalizer == "softmax"
         logsumexp_BHN = _logsumexp(s_BHNM, weights_BHNM, heads.sinks_H) if has_logsumexp else None
         weights_BHNM = functional.dropout(weights_BHNM.to(v_BKMD.dtype), dropout, training=dropout > 0)
         out_BKGND = torch.matmul(grouped(weights_BHNM, v_BKMD.shape[1]), v_BKMD[:, :, None])
         return out_BKGND.flatten(1, 2), logsumexp_BHN
-    block_BHNM = visible_block(heads, rows, key_M)
+    block_BHNM = visible_block(heads, rows, keys)
     if heads.is_biased:
-        bias_BHNM = bias_block(heads, rows, key_M).to(heads.q_BHND.dtype)
+        bias_BHNM = bias_block(heads, rows, keys).to(heads.q_BHND.dtype)
         block_BHNM = torch.where(block_BHNM, bias_BHNM, float("-inf"))
     mask = _KernelMask(block_BHNM=block_BHNM)
-    q_BHND, k_BKMD = heads.q_BHND[:, :, rows], take_keys(heads.k_BKMD, key_M)
+    q_BHND, k_BKMD = heads.q_BHND[:, :, rows], take_keys(heads.k_BKMD, keys)
     return _fused(q_BHND, k_BKMD, v_BKMD, mask, heads.spec.scale, dropout, want_logsumexp)
 
 

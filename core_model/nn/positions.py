@@ -6,6 +6,8 @@ Shape letters: N positions (queries), M keys, H heads, D head size, R rotated di
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TypeGuard
 
 import torch
 
@@ -165,23 +167,25 @@ def grid_bucket(spec: GridPositions, query: torch.Tensor, key: torch.Tensor) -> 
 def score_bias(
     spec: AlibiPositions | TablePositions,
     weights: torch.Tensor,
-    query_N: torch.Tensor,
-    key_M: torch.Tensor,
+    queries: range,
+    keys: Sequence[range],
     *,
     keys_first: bool = False,
 ) -> torch.Tensor:
-    """What relative position adds to scores [H, N, M], or [H, M, N], of queries and keys at ascending positions.
+    """What relative position adds to scores [H, N, M], or [H, M, N], of queries and keys at these positions.
 
     Weights are ALiBi's slopes [H] or a table [buckets, H].
     """
+    if len(keys) == 1 and queries.step == keys[0].step == 1 and _depends_on_distance_alone(spec):
+        return _bias_of_ranges(spec, weights, queries, keys[0], keys_first)
+    query_N, *pieces = (torch.arange(at.start, at.stop, at.step, device=weights.device) for at in (queries, *keys))
+    key_M = torch.cat(pieces)
     if isinstance(spec, AlibiPositions) and spec.rounded:
         # Positions are rounded before they are multiplied. PyTorch does so by itself, but not where there is only one.
         query_HN, key_HM = ((weights.bfloat16()[:, None] * at.bfloat16()).float() for at in (query_N, key_M))
         bias_HNM = (key_HM[:, None, :] - query_HN[:, :, None]) * spec.scale
     elif isinstance(spec, GridPositions):
         bias_HNM = weights[grid_bucket(spec, query_N[:, None], key_M[None, :])].permute(2, 0, 1)
-    elif _are_consecutive(query_N) and _are_consecutive(key_M):
-        return _bias_of_ranges(spec, weights, query_N, key_M, keys_first)
     else:
         bias_HNM = _bias_of_distances(spec, weights, key_M[None, :] - query_N[:, None])
     return bias_HNM.mT if keys_first else bias_HNM
@@ -196,20 +200,18 @@ def _bias_of_distances(
     return weights[relative_bucket(spec, distance)].movedim(-1, 0)
 
 
+def _depends_on_distance_alone(
+    spec: AlibiPositions | TablePositions,
+) -> TypeGuard[AlibiPositions | BucketedPositions]:
+    return not isinstance(spec, GridPositions) and not (isinstance(spec, AlibiPositions) and spec.rounded)
+
+
 def _bias_of_ranges(
-    spec: AlibiPositions | BucketedPositions,
-    weights: torch.Tensor,
-    query_N: torch.Tensor,
-    key_M: torch.Tensor,
-    keys_first: bool,
+    spec: AlibiPositions | BucketedPositions, weights: torch.Tensor, queries: range, keys: range, keys_first: bool
 ) -> torch.Tensor:
     """The same for each pair of consecutive queries and keys, each of whose distances is looked up once: a row of the
     block is the one before it, one distance on."""
-    down, across, sign = (key_M, query_N, -1) if keys_first else (query_N, key_M, 1)
-    distance_D = sign * torch.arange(int(across[0] - down[-1]), int(across[-1] - down[0]) + 1, device=down.device)
+    down, across, sign = (keys, queries, -1) if keys_first else (queries, keys, 1)
+    distance_D = sign * torch.arange(across[0] - down[-1], across[-1] - down[0] + 1, device=weights.device)
     bias_HD = _bias_of_distances(spec, weights, distance_D).contiguous()
     return bias_HD.unfold(-1, len(across), 1).flip(1)
-
-
-def _are_consecutive(position: torch.Tensor) -> bool:
-    return int(position[-1]) - int(position[0]) + 1 == len(position)

@@ -9,8 +9,9 @@ Shape letters: B batch, N queries, M keys, H heads, K key heads, G query heads a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import torch
 from torch.nn import functional
@@ -21,6 +22,8 @@ from core_model.nn.disentangled import Distances, distance_scores
 from core_model.nn.positions import score_bias
 from core_model.nn.product import without_autocast
 
+Keys: TypeAlias = Sequence[range]
+"""Ascending ranges of keys: told as numbers, for to ask a GPU for them is to wait for it."""
 _NEVER_CHOSEN = -1e9
 """The score of a key that may be seen and is given nothing: its weight is exactly 0."""
 
@@ -70,6 +73,11 @@ class HeadInputs:
         """Number of columns."""
         return self.k_BKMD.shape[2]
 
+    def positions(self, rows: slice) -> range:
+        """The positions of the queries of a slice, which may step."""
+        indices = range(*rows.indices(self.n_queries))
+        return range(indices.start + self.query_start, indices.stop + self.query_start, indices.step)
+
     def head(self, head: int) -> HeadInputs:
         """The same for one head alone, as the model uses it: every H and K axis has size 1."""
         return self.replaced[head] if head in self.replaced else self.of_heads(slice(head, head + 1))
@@ -103,38 +111,39 @@ class HeadInputs:
         )
 
 
-def visible_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
-    """True [B or 1, 1, N, M] where a query of `rows` may see the key at index key_M[j]."""
-    query_N = _positions(heads, rows)
+def visible_block(heads: HeadInputs, rows: slice, keys: Keys) -> torch.Tensor:
+    """True [B or 1, 1, N, M] where a query of `rows` may see a key."""
+    query_N, key_M = (_indices(heads, ranges) for ranges in ([heads.positions(rows)], keys))
     seen_BHNM = masks.visible(heads.spec.mask, query_N, key_M)[None, None]
     if heads.key_mask_BM is not None:
         seen_BHNM = seen_BHNM & heads.key_mask_BM[:, key_M][:, None, None, :]
     return seen_BHNM
 
 
-def _positions(heads: HeadInputs, rows: slice) -> torch.Tensor:
-    """The positions [N] of the queries of a slice, which may step."""
-    indices = range(*rows.indices(heads.n_queries))
-    return torch.arange(indices.start, indices.stop, indices.step, device=heads.q_BHND.device) + heads.query_start
+def _indices(heads: HeadInputs, ranges: Sequence[range]) -> torch.Tensor:
+    """All of the ranges, one after another, on the device of the heads."""
+    device = heads.q_BHND.device
+    each = [torch.arange(some.start, some.stop, some.step, device=device) for some in ranges]
+    return each[0] if len(each) == 1 else torch.cat(each)
 
 
-def scores(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> torch.Tensor:
-    """Scores [B, H, N, M] in float32 of the queries in `rows` for the keys at key_M; masked ones are -inf.
+def scores(heads: HeadInputs, rows: slice, keys: Keys) -> torch.Tensor:
+    """Scores [B, H, N, M] in float32 of the queries in `rows` for the keys; masked ones are -inf.
 
     soft_cap(q . k * scale) + position bias, whatever the dtype of the model.
     """
     spec = heads.spec
     q_BKGND = grouped(heads.q_BHND[:, :, rows].float() * spec.scale, heads.k_BKMD.shape[1])
-    k_BKMD = take_keys(heads.k_BKMD, key_M).float()
+    k_BKMD = take_keys(heads.k_BKMD, keys).float()
     with without_autocast(q_BKGND.device):
         s_BHNM = torch.matmul(q_BKGND, k_BKMD[:, :, None].transpose(-1, -2)).flatten(1, 2)
     if spec.soft_cap is not None:
         s_BHNM = _capped(s_BHNM, spec.soft_cap)
     if heads.is_biased:
-        s_BHNM = s_BHNM + bias_block(heads, rows, key_M)
-    if heads.key_mask_BM is None and _sees_all(heads, rows, key_M):
+        s_BHNM = s_BHNM + bias_block(heads, rows, keys)
+    if heads.key_mask_BM is None and _sees_all(heads, rows, keys):
         return s_BHNM
-    return s_BHNM.masked_fill_(~visible_block(heads, rows, key_M), float("-inf"))
+    return s_BHNM.masked_fill_(~visible_block(heads, rows, keys), float("-inf"))
 
 
 def _capped(s_BHNM: torch.Tensor, cap: float) -> torch.Tensor:
@@ -144,12 +153,11 @@ def _capped(s_BHNM: torch.Tensor, cap: float) -> torch.Tensor:
     return s_BHNM.div_(cap).tanh_().mul_(cap)
 
 
-def _sees_all(heads: HeadInputs, rows: slice, key_M: torch.Tensor) -> bool:
+def _sees_all(heads: HeadInputs, rows: slice, keys: Keys) -> bool:
     """Whether every query of the slice may see every key between the first and the last."""
-    queries = range(*rows.indices(heads.n_queries))
-    first, last = queries[0] + heads.query_start, queries[-1] + heads.query_start
-    keys = range(int(key_M[0]), int(key_M[-1]) + 1)
-    return masks.coverage(heads.spec.mask, range(first, last + 1), keys) == "all"
+    queries = heads.positions(rows)
+    between = range(queries[0], queries[-1] + 1), range(keys[0][0], keys[-1][-1] + 1)
+    return masks.coverage(heads.spec.mask, *between) == "all"
 
 
 def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:
@@ -171,26 +179,27 @@ def normalize(s_BHNM: torch.Tensor, heads: HeadInputs) -> torch.Tensor:
     return weights_BHNM.masked_fill_(hidden_BHNM, 0.0)
 
 
-def take_keys(x_BKMD: torch.Tensor, key_M: torch.Tensor) -> torch.Tensor:
-    """Keys or values at ascending indices; a view where they are contiguous."""
-    first, last = int(key_M[0]), int(key_M[-1])
-    return x_BKMD[:, :, first : last + 1] if last - first + 1 == len(key_M) else x_BKMD[:, :, key_M]
+def take_keys(x_BKMD: torch.Tensor, keys: Keys) -> torch.Tensor:
+    """Keys or values in their ranges; a view where these are one."""
+    taken = [x_BKMD[:, :, some.start : some.stop : some.step] for some in keys]
+    return taken[0] if len(taken) == 1 else torch.cat(taken, dim=2)
 
 
-def bias_block(heads: HeadInputs, rows: slice, key_M: torch.Tensor, *, keys_first: bool = False) -> torch.Tensor:
+def bias_block(heads: HeadInputs, rows: slice, keys: Keys, *, keys_first: bool = False) -> torch.Tensor:
     """What position, or a key that was chosen, adds to scores [B or 1, H, N, M] in float32; or [B or 1, H, M, N]."""
-    position, query_N = heads.spec.position, _positions(heads, rows)
+    position, queries = heads.spec.position, heads.positions(rows)
     if heads.chosen_key_N is not None:
-        is_other_NM = key_M[None, :] != heads.chosen_key_N[rows, None]
+        is_other_NM = _indices(heads, keys)[None, :] != heads.chosen_key_N[rows, None]
         bias_BHNM = (is_other_NM * _NEVER_CHOSEN)[None, None]
     elif isinstance(position, DisentangledPositions):
         assert heads.distances is not None
         q_BHND = heads.q_BHND[:, :, rows].float() * heads.spec.scale
-        k_BHMD = take_keys(heads.k_BKMD, key_M).float() * heads.spec.scale
+        k_BHMD = take_keys(heads.k_BKMD, keys).float() * heads.spec.scale
+        query_N, key_M = _indices(heads, [queries]), _indices(heads, keys)
         bias_BHNM = distance_scores(position, heads.distances, q_BHND, k_BHMD, query_N, key_M)
     else:
         assert isinstance(position, AlibiPositions | TablePositions) and heads.bias_weights is not None
-        return score_bias(position, heads.bias_weights.float(), query_N, key_M, keys_first=keys_first)[None]
+        return score_bias(position, heads.bias_weights.float(), queries, keys, keys_first=keys_first)[None]
     return bias_BHNM.mT if keys_first else bias_BHNM
 
 

@@ -54,7 +54,7 @@ class HeadGroup:
 
     def spans(self, rows: slice) -> list[tuple[int, int]]:
         """The ranges of keys that any of the rows may see, in order; those outside are masked."""
-        positions = self._positions(rows)
+        positions = self._heads.positions(rows)
         return masks.key_spans(self._heads.spec.mask, positions[0], positions[-1], self._heads.n_keys)
 
     def exponents(self, rows: slice, cols: slice, normalizer_HN: torch.Tensor) -> torch.Tensor:
@@ -111,15 +111,15 @@ class HeadGroup:
         count_HN.zero_()
         for cols in self._blocks_of_keys(rows, cancel):
             keys = range(cols.start, cols.stop)
-            if self._heads.key_mask_BM is None and masks.seen_by_all(mask, self._positions(rows), keys) == keys:
+            if self._heads.key_mask_BM is None and masks.seen_by_all(mask, self._heads.positions(rows), keys) == keys:
                 count_HN += len(keys)
             else:
-                count_HN += visible_block(self._heads, rows, self._keys_of(cols))[0, 0].sum(-1)
+                count_HN += visible_block(self._heads, rows, [range(cols.start, cols.stop)])[0, 0].sum(-1)
         count_HN.clamp_(min=1)
 
     def _blocks_of_keys(self, rows: slice, cancel: CancelToken | None) -> Iterator[slice]:
         """Those that the rows may see."""
-        n_cols = self.n_block_cols(len(self._positions(rows)))
+        n_cols = self.n_block_cols(len(self._heads.positions(rows)))
         for start, stop in self.spans(rows):
             for first in range(start, stop, n_cols):
                 if cancel is not None:
@@ -148,7 +148,7 @@ class HeadGroup:
         if spec.soft_cap is not None:
             torch.add(shift_HN, s_MHN.tanh_(), alpha=spec.soft_cap, out=s_MHN)
         if self._heads.is_biased:
-            s_MHN += bias_block(self._heads, rows, self._keys_of(cols), keys_first=True)[0].transpose(0, 1)
+            s_MHN += bias_block(self._heads, rows, [range(cols.start, cols.stop)], keys_first=True)[0].transpose(0, 1)
         self._hide(s_MHN, rows, cols)
         return s_MHN
 
@@ -164,10 +164,10 @@ class HeadGroup:
     def _hide(self, e_MHN: torch.Tensor, rows: slice, cols: slice) -> None:
         """Make -inf of what is masked, in its place."""
         if self._heads.key_mask_BM is not None:
-            masked_MN = ~visible_block(self._heads, rows, self._keys_of(cols))[0, 0].t()
+            masked_MN = ~visible_block(self._heads, rows, [range(cols.start, cols.stop)])[0, 0].t()
             e_MHN.masked_fill_(masked_MN[:, None], float("-inf"))
             return
-        mask, queries = self._heads.spec.mask, self._positions(rows)
+        mask, queries = self._heads.spec.mask, self._heads.positions(rows)
         seen = masks.seen_by_all(mask, queries, range(cols.start, cols.stop))
         n_keys = max(_HIDDEN_KEYS, len(queries))
         for first, stop in ((cols.start, seen.start), (seen.stop, cols.stop)):
@@ -180,13 +180,6 @@ class HeadGroup:
                 )
                 bits_MHN = e_MHN[key - cols.start : keys.stop - cols.start].view(torch.int32)
                 bits_MHN.bitwise_and_(kept_M1N).bitwise_or_(infinite_M1N)
-
-    def _positions(self, rows: slice) -> range:
-        """The positions of the queries of a slice, which may step."""
-        return _moved(range(*rows.indices(self._heads.n_queries)), self._heads.query_start)
-
-    def _keys_of(self, cols: slice) -> torch.Tensor:
-        return torch.arange(cols.start, cols.stop, device=self.device)
 
 
 def head_groups(heads: HeadInputs) -> Iterator[tuple[slice, HeadInputs]]:

@@ -51,12 +51,12 @@ class HeadScores:
 
         A rounded log-sum-exp costs precision where scores are large: 2e-5 in a weight at scores of 100.
         """
-        key_M = torch.arange(self.n_keys, device=self._head.q_BHND.device)
-        weights_NM = torch.empty(rows.stop - rows.start, self.n_keys, dtype=torch.float32, device=key_M.device)
+        keys, device = [range(self.n_keys)], self._head.q_BHND.device
+        weights_NM = torch.empty(rows.stop - rows.start, self.n_keys, dtype=torch.float32, device=device)
         n_rows = max(16, _WHOLE_ROWS_SCORES // self.n_keys)
         for start in range(rows.start, rows.stop, n_rows):
             block = slice(start, min(start + n_rows, rows.stop))
-            s_BHNM = scores(self._head, block, key_M)
+            s_BHNM = scores(self._head, block, keys)
             weights_NM[start - rows.start : block.stop - rows.start] = normalize(s_BHNM, self._head)[0, 0]
         return weights_NM
 
@@ -68,11 +68,11 @@ class HeadScores:
 
     def scores(self, rows: slice, cols: slice) -> torch.Tensor:
         """Scores [N, M] in float32 before the normaliser; masked cells are -inf."""
-        return scores(self._head, rows, self._keys(cols))[0, 0]
+        return scores(self._head, rows, [range(*cols.indices(self.n_keys))])[0, 0]
 
     def masked(self, rows: slice, cols: slice) -> torch.Tensor:
         """True [N, M] where the query may not see the key."""
-        return ~visible_block(self._head, rows, self._keys(cols))[0, 0]
+        return ~visible_block(self._head, rows, [range(*cols.indices(self.n_keys))])[0, 0]
 
     @property
     def row_normalizer(self) -> torch.Tensor:
@@ -103,13 +103,9 @@ class HeadScores:
 
     def reach(self, rows: slice) -> list[slice]:
         """The pieces of keys that any of the rows may see, in order; those outside are masked."""
-        start = self._head.query_start
-        spans = masks.key_spans(self._head.spec.mask, rows.start + start, rows.stop - 1 + start, self.n_keys)
+        positions = self._head.positions(rows)
+        spans = masks.key_spans(self._head.spec.mask, positions[0], positions[-1], self.n_keys)
         return [slice(*span) for span in spans]
-
-    def _keys(self, cols: slice) -> torch.Tensor:
-        """The indices [M] of the keys of a slice, which may step."""
-        return torch.arange(*cols.indices(self.n_keys), device=self._head.q_BHND.device)
 
     def _weights_of(self, s_NM: torch.Tensor, normalizer_N: torch.Tensor) -> torch.Tensor:
         """Weights in the place of scores: exp(score - logsumexp), or relu(score) / number of keys the row sees."""

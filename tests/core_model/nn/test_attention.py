@@ -32,7 +32,7 @@ def random_heads(spec: AttentionSpec, n_tokens: int, *, dtype: torch.dtype = tor
 
 def recomputed(heads: HeadInputs) -> torch.Tensor:
     """The weights [B, H, N, M] of the definition that screens draw from."""
-    return normalize(scores(heads, slice(0, heads.n_queries), torch.arange(heads.n_keys)), heads)
+    return normalize(scores(heads, slice(0, heads.n_queries), [range(heads.n_keys)]), heads)
 
 
 @settings(max_examples=1000)

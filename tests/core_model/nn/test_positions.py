@@ -121,12 +121,12 @@ def test_alibi_of_8_heads_halves_from_one_half():
 
 
 def test_alibi_takes_the_slope_for_each_token_of_distance():
-    bias_HNM = score_bias(AlibiPositions(), torch.tensor([0.5, 0.25]), torch.tensor([3]), torch.arange(5))
+    bias_HNM = score_bias(AlibiPositions(), torch.tensor([0.5, 0.25]), range(3, 4), [range(5)])
     assert bias_HNM[:, 0].tolist() == [[-1.5, -1.0, -0.5, 0, -0.5], [-0.75, -0.5, -0.25, 0, -0.25]]
 
 
 def test_the_scale_of_alibi_multiplies_its_slopes():
-    bias_HNM = score_bias(AlibiPositions(scale=0.5), torch.tensor([0.5]), torch.tensor([3]), torch.arange(4))
+    bias_HNM = score_bias(AlibiPositions(scale=0.5), torch.tensor([0.5]), range(3, 4), [range(4)])
     assert bias_HNM.tolist() == [[[-0.75, -0.5, -0.25, 0]]]
 
 
@@ -144,25 +144,29 @@ def test_the_scale_of_alibi_multiplies_its_slopes():
 def test_the_bias_of_a_block_is_that_of_each_of_its_pairs(spec, keys_first):
     weights = torch.randn(4) if isinstance(spec, AlibiPositions) else torch.randn(spec.n_buckets, 4)
     start = 0 if isinstance(spec, GridPositions) else 1000  # past 256 bfloat16 rounds positions
-    query_N, key_M = torch.arange(start + 9, start + 50), torch.arange(start + 3, start + 31)
-    block = score_bias(spec, weights, query_N, key_M, keys_first=keys_first)
+    queries, keys = range(start + 9, start + 50), range(start + 3, start + 31)
+    block = score_bias(spec, weights, queries, [keys], keys_first=keys_first)
     assert block.shape == ((4, 28, 41) if keys_first else (4, 41, 28))
-    for i, query in enumerate(query_N):
-        for j, key in enumerate(key_M):
-            pair_H = score_bias(spec, weights, query[None], key[None])[:, 0, 0]
+    for i, query in enumerate(queries):
+        for j, key in enumerate(keys):
+            pair_H = score_bias(spec, weights, range(query, query + 1), [range(key, key + 1)])[:, 0, 0]
             assert torch.equal(block[:, j, i] if keys_first else block[:, i, j], pair_H)
 
 
 def test_the_bias_of_keys_with_a_gap_between_them_is_that_of_each_of_them():
-    query_N, key_M = torch.arange(9, 15), torch.tensor([0, 1, 7, 8, 9])
-    bias_HNM = score_bias(AlibiPositions(), torch.tensor([0.5]), query_N, key_M)
-    assert torch.equal(bias_HNM[0], -0.5 * (query_N[:, None] - key_M).abs())
+    bias_HNM = score_bias(AlibiPositions(), torch.tensor([0.5]), range(9, 15), [range(2), range(7, 10)])
+    assert torch.equal(bias_HNM[0], -0.5 * (torch.arange(9, 15)[:, None] - torch.tensor([0, 1, 7, 8, 9])).abs())
+
+
+def test_the_bias_of_queries_and_keys_that_step_is_that_of_each_of_them():
+    bias_HNM = score_bias(AlibiPositions(), torch.tensor([0.5]), range(9, 15, 3), [range(0, 9, 4)])
+    assert torch.equal(bias_HNM[0], -0.5 * (torch.tensor([9, 12])[:, None] - torch.tensor([0, 4, 8])).abs())
 
 
 def test_a_table_of_biases_learns_from_every_pair_of_its_distance():
     table = torch.zeros(4, 1, requires_grad=True)
     spec = BucketedPositions(n_buckets=4, max_distance=8)
-    score_bias(spec, table, torch.arange(3), torch.arange(3)).sum().backward()
+    score_bias(spec, table, range(3), [range(3)]).sum().backward()
     assert table.grad is not None
     expected = torch.zeros(4)
     for query in range(3):
@@ -173,11 +177,11 @@ def test_a_table_of_biases_learns_from_every_pair_of_its_distance():
 
 def test_rounded_alibi_differs_between_keys_as_slope_times_position_in_bfloat16_does():
     """Falcon: 2^(-1/2) is 181/256 in bfloat16, whose products keep 8 bits of their own."""
-    key_M = torch.arange(40)
-    bias_M = score_bias(AlibiPositions(rounded=True), torch.tensor([2**-0.5]), torch.tensor([39]), key_M)[0, 0]
+    slope_H, query, keys = torch.tensor([2**-0.5]), range(39, 40), [range(40)]
+    bias_M = score_bias(AlibiPositions(rounded=True), slope_H, query, keys)[0, 0]
     expected_M = torch.tensor([float(torch.tensor(181 / 256 * j).bfloat16()) for j in range(40)])
     assert torch.equal(bias_M, expected_M - expected_M[39])
-    assert not torch.equal(bias_M, score_bias(AlibiPositions(), torch.tensor([2**-0.5]), key_M[39:], key_M)[0, 0])
+    assert not torch.equal(bias_M, score_bias(AlibiPositions(), slope_H, query, keys)[0, 0])
 
 
 def test_steps_between_patches_are_counted_row_by_row_and_the_class_token_has_three_buckets_of_its_own():

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from core_model.cancel import CancelToken
 from core_model.config import (
@@ -146,6 +147,27 @@ def test_whoever_watches_a_training_step_gets_the_gradients_of_one_unwatched(kin
         model(torch.tensor([IDS]), tap=tap).square().sum().backward()
         found.append([parameter.grad for parameter in model.parameters()])
     torch.testing.assert_close(found[1], found[0])
+
+
+class _Questions(TorchDispatchMode):
+    """Counts how often a tensor is asked for a number: on a GPU each is a wait until all before it is done."""
+
+    n = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.n += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_neither_a_pass_nor_a_picture_waits_for_the_device_on_the_way(kind):
+    model = models.make(models.decoder_only(multi_head(D_MODEL, N_HEADS, **{"mask": CAUSAL, **KINDS[kind]}))).eval()
+    trace = run_trace(model, Inputs(ids=IDS))
+    with torch.inference_mode(), _Questions() as questions:
+        model(torch.tensor([IDS]), tap=CollectingTap())
+        trace.thumbnails("decoder.self", 5)
+        trace.view("decoder.self", 1, 0, size=(3, 3))
+    assert questions.n == 0
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "disentangled"])
