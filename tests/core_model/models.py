@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from core_model.config import (
+    AlibiPositions,
     AttentionSpec,
+    BucketedPositions,
     FeedForwardSpec,
     HeadSpec,
     LayerSpec,
@@ -29,6 +31,15 @@ from tests.core_model.attention_cases import fill
 D_MODEL, N_HEADS, VOCAB, MAX_LENGTH = 16, 4, 29, 64
 CAUSAL = MaskSpec(causal=True)
 PRE_NORM = ResidualSpec(before=NormSpec())
+ATTENTION_KINDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "alibi": {"position": AlibiPositions()},
+    "buckets": {"position": BucketedPositions(bidirectional=False)},
+    "window": {"mask": MaskSpec(causal=True, window=50)},
+    "capped": {"soft_cap": 5.0},
+    "sinks": {"sinks": True},
+}
+"""What sets an attention apart from the plain causal one."""
 
 
 def layer(attention: AttentionSpec, *, cross: AttentionSpec | None = None, dropout: float = 0.0) -> LayerSpec:

@@ -6,17 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from core_model.cancel import CancelToken
 from core_model.config import (
     AlibiPositions,
     BucketedPositions,
-    DisentangledPositions,
-    DistanceTable,
     ExpertsSpec,
     FeedForwardSpec,
-    MaskSpec,
     multi_head,
 )
 from core_model.counts import trace_bytes
@@ -26,7 +22,7 @@ from core_model.trace import Inputs, run_trace
 from core_model.trace.tap import CollectingTap
 from core_model.trace.trace import Trace
 from tests.core_model import models
-from tests.core_model.models import CAUSAL, D_MODEL, N_HEADS, VOCAB, logits_of
+from tests.core_model.models import ATTENTION_KINDS, CAUSAL, D_MODEL, N_HEADS, VOCAB, logits_of
 
 IDS = [3, 14, 15, 9, 26, 5, 3]
 TARGET = [1, 2, 7, 18]
@@ -128,83 +124,10 @@ def test_a_trace_keeps_the_weights_it_was_made_with_when_training_goes_on(positi
     assert np.array_equal(again.attention("decoder.self", 0, 0), before)
 
 
-KINDS = {
-    "plain": {},
-    "alibi": {"position": AlibiPositions()},
-    "buckets": {"position": BucketedPositions(bidirectional=False)},
-    "window": {"mask": MaskSpec(causal=True, window=50)},
-    "capped": {"soft_cap": 5.0},
-    "sinks": {"sinks": True},
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_whoever_watches_a_training_step_gets_the_gradients_of_one_unwatched(kind):
-    model = models.make(models.decoder_only(multi_head(D_MODEL, N_HEADS, **{"mask": CAUSAL, **KINDS[kind]}))).train()
-    found = []
-    for tap in (None, CollectingTap()):
-        model.zero_grad()
-        model(torch.tensor([IDS]), tap=tap).square().sum().backward()
-        found.append([parameter.grad for parameter in model.parameters()])
-    torch.testing.assert_close(found[1], found[0])
-
-
-class _Questions(TorchDispatchMode):
-    """Counts how often a tensor is asked for a number: on a GPU each is a wait until all before it is done."""
-
-    n = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.n += func is torch.ops.aten._local_scalar_dense.default
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_neither_a_pass_nor_a_picture_waits_for_the_device_on_the_way(kind):
-    model = models.make(models.decoder_only(multi_head(D_MODEL, N_HEADS, **{"mask": CAUSAL, **KINDS[kind]}))).eval()
-    trace = run_trace(model, Inputs(ids=IDS))
-    with torch.inference_mode(), _Questions() as questions:
-        model(torch.tensor([IDS]), tap=CollectingTap())
-        trace.thumbnails("decoder.self", 5)
-        trace.view("decoder.self", 1, 0, size=(3, 3))
-    assert questions.n == 0
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "disentangled"])
-def test_pictures_are_exact_under_autocast_too(kind):
-    options = KINDS.get(kind, {"position": DisentangledPositions(span=8), "mask": MaskSpec()})
-    layers = (models.layer(multi_head(D_MODEL, N_HEADS, **{"mask": CAUSAL, **options})),) * 2
-    distances = DistanceTable(n_rows=16) if kind == "disentangled" else None
-    config = models.decoder_only()
-    model = models.make(replace(config, decoder=replace(config.decoder, layers=layers, distances=distances)))
-    pictures = []
-    for is_on in (False, True):
-        trace = run_trace(model, Inputs(ids=IDS))
-        with torch.autocast("cpu", torch.bfloat16, enabled=is_on):
-            pictures.append((trace.attention("decoder.self", 1, 0), trace.thumbnails("decoder.self", 5)))
-    for plain, under_autocast in zip(*pictures, strict=True):
-        np.testing.assert_allclose(under_autocast, plain, atol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_pictures_are_float32_whatever_the_default_of_new_tensors(dtype):
-    expected, trace = (run_trace(models.make(models.decoder_only()), Inputs(ids=IDS)) for _ in range(2))
-    torch.set_default_dtype(dtype)
-    try:
-        thumbnails = trace.thumbnails("decoder.self", 5)
-        view = trace.view("decoder.self", 0, 1, size=(5, 5), reduce="mean")
-        matrix = trace.attention("decoder.self", 0, 1)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    np.testing.assert_array_equal(thumbnails, expected.thumbnails("decoder.self", 5))
-    np.testing.assert_array_equal(view.values, expected.view("decoder.self", 0, 1, size=(5, 5), reduce="mean").values)
-    np.testing.assert_array_equal(matrix, expected.attention("decoder.self", 0, 1))
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
 def test_a_half_precision_model_gives_float32_attention_whose_rows_sum_to_one(kind, dtype):
-    attention = multi_head(D_MODEL, N_HEADS, **{"mask": CAUSAL, **KINDS[kind]})
+    attention = multi_head(D_MODEL, N_HEADS, **{"mask": CAUSAL, **ATTENTION_KINDS[kind]})
     model = models.make(models.decoder_only(attention)).to(dtype)
     ids = np.random.default_rng(0).integers(0, VOCAB, 300)
     trace = run_trace(model, Inputs(ids=ids))

@@ -102,7 +102,8 @@ def test_heads_picture_shows_every_head_masked_cells_without_a_number():
 def test_heads_picture_has_the_scale_of_the_matrix_beside_it():
     seen, watched = probe(), WatchedHead(site="decoder.self", layer=1, head=2)
     for scale in ("linear", "log", "row_max"):
-        heads, matrix = (make(seen, watched, Display(scale=scale)) for make in (probe_heads_picture, probe_picture))
+        display = Display(scale=scale)
+        heads, matrix = probe_heads_picture(seen, watched, display), probe_picture(seen, watched, display)
         shown = ~seen.sites["decoder.self"].masked
         np.testing.assert_allclose(heads.thumbnails[1, 2][shown], matrix.values[shown], rtol=1e-6)
         assert heads.levels == matrix.levels
