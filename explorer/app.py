@@ -241,7 +241,8 @@ class Explorer(QObject):
     def _on_window_first_painted(self) -> None:
         path, assume = self._first
         self.start(path, assume=assume)
-        self.window.run_errand(Errand(query=KilledRunsQuery(folder=runs_path()), learn=with_killed_runs))
+        places = dict.fromkeys((runs_path(), *(path.parent for path in self.store.state.recent)))
+        self.window.run_errand(Errand(query=KilledRunsQuery(places=tuple(places)), learn=with_killed_runs))
 
     @Slot(object)
     def _on_faults_arrived(self, notice: Notice) -> None:

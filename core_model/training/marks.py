@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -29,34 +29,33 @@ def marked(folder: Path) -> Iterator[None]:
         mark.unlink(missing_ok=True)
 
 
-def killed_runs(runs: Path) -> Mapping[Path, RunInfo]:
-    """The runs in this folder that were killed after they had been saved, told once: their marks are removed.
+def killed_runs(places: Iterable[Path]) -> Mapping[Path, RunInfo]:
+    """The runs in these folders that were killed after they had been saved, told once: their marks are removed.
 
     What was killed before has left an empty folder, which is removed too.
     """
     found: dict[Path, RunInfo] = {}
-    for mark in sorted(runs.glob(f"{_BEFORE}*{_AFTER}")):
-        folder = mark.with_name(mark.name.removeprefix(_BEFORE).removesuffix(_AFTER))
-        if _is_held(mark):
-            continue
-        with suppress(OSError):  # another user's, or told of by another window at the same moment
-            mark.unlink()
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
-            elif run := _run_in(folder):
-                found[folder] = run
+    for place in places:
+        for mark in sorted(place.glob(f"{_BEFORE}*{_AFTER}")):
+            folder = mark.with_name(mark.name.removeprefix(_BEFORE).removesuffix(_AFTER))
+            with suppress(OSError):  # held by the process that made it, another user's, in a folder only to be read
+                if run := _told_once(mark, folder):
+                    found[folder] = run
     return found
 
 
-def _is_held(mark: Path) -> bool:
-    """Whether the process that made the mark is still there."""
+def _told_once(mark: Path, folder: Path) -> RunInfo | None:
+    """The run of a mark that nobody holds. OSError where somebody does, Timeout being one."""
     from filelock import FileLock
 
-    try:
-        with FileLock(mark, timeout=0):
-            return False
-    except OSError:  # Timeout is one, as is a folder that may only be read
-        return True
+    with FileLock(mark, timeout=0):
+        is_empty = folder.is_dir() and not any(folder.iterdir())
+        if is_empty:
+            folder.rmdir()
+        run = None if is_empty else _run_in(folder)
+        with suppress(PermissionError):  # Windows removes no open file; there its lock does when it is released
+            mark.unlink(missing_ok=True)
+    return run
 
 
 def _run_in(folder: Path) -> RunInfo | None:

@@ -62,11 +62,11 @@ class CacheQuery(ErrandQuery[CacheListing]):
 
 @dataclass(frozen=True, kw_only=True)
 class KilledRunsQuery(ErrandQuery[Mapping[Path, RunInfo]]):
-    """Which runs in this folder were killed, by folder? Each is told once."""
+    """Which runs in these places were killed, by folder? Each is told once."""
 
     lane: ClassVar[LaneName] = "io"
     doing: ClassVar[str] = "looking for runs"
-    folder: Path
+    places: tuple[Path, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

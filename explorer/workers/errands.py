@@ -61,7 +61,7 @@ def answer_killed_runs(
 ) -> Mapping[Path, RunInfo]:
     from core_model.training.marks import killed_runs
 
-    return killed_runs(query.folder)
+    return killed_runs(query.places)
 
 
 def answer_offer(engine: Engine, query: OfferQuery, cancel: CancelToken, progress: Progress) -> Offer:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import filelock
 import pytest
 
 from core_model.training.marks import killed_runs
@@ -42,22 +43,46 @@ def killed(folder: Path) -> None:
         text=True,
     ) as running:
         assert running.stdout is not None and running.stdout.readline() == "training\n"
-        assert killed_runs(folder.parent) == {}, "it is under way"
+        assert killed_runs([folder.parent]) == {}, "it is under way"
         os.kill(running.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def test_a_killed_run_is_told_once_with_the_step_it_was_saved_at(tmp_path: Path) -> None:
     folder = saved(tmp_path / "reverse-1", n_updates=500)
     killed(folder)
-    (found,) = killed_runs(tmp_path).items()
+    (found,) = killed_runs([tmp_path]).items()
     assert found[0] == folder and found[1].progress == "step 500 of 2000"
-    assert killed_runs(tmp_path) == {} and list(tmp_path.iterdir()) == [folder]
+    assert killed_runs([tmp_path]) == {} and list(tmp_path.iterdir()) == [folder]
+
+
+class _UnlinkingLock(filelock.UnixFileLock):
+    """As on Windows, where no open file is removed, and a lock removes its own when it is released."""
+
+    def _release(self) -> None:
+        super()._release()
+        os.unlink(self.lock_file)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it is so there by itself")
+def test_a_lock_that_removes_its_own_file_tells_of_the_run_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = saved(tmp_path / "reverse-1", n_updates=500)
+    killed(folder)
+
+    def refuse(self: Path, missing_ok: bool = False) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(filelock, "FileLock", _UnlinkingLock)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert list(killed_runs([tmp_path])) == [folder]
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_a_run_killed_before_it_was_saved_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "reverse-1").mkdir()
     killed(tmp_path / "reverse-1")
-    assert killed_runs(tmp_path) == {} and list(tmp_path.iterdir()) == []
+    assert killed_runs([tmp_path]) == {} and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError])
@@ -73,4 +98,4 @@ def test_a_training_that_ended_leaves_no_mark_however_it_ended(error: type[Excep
 
 
 def test_where_no_run_was_ever_kept_none_was_killed(tmp_path: Path) -> None:
-    assert killed_runs(tmp_path / "runs") == {}
+    assert killed_runs([tmp_path / "runs"]) == {}
