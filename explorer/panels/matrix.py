@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QComboBox, QLabel, QVBoxLayout, QWidget
@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QVBoxLayout, QWidget
 from explorer.panels.panel import Panel
 from explorer.plots.heatmap import HeatmapPlot
 from explorer.plots.hover_card import HoverCard
-from explorer.state.app_state import AppState, Cell, Span, Tokens, Viewport
+from explorer.state.app_state import AppState, Cell, Span, Viewport
 from explorer.state.moves import hover_cell, lock_cell, pick_head, pick_site, set_display, set_viewport
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_3
@@ -27,7 +27,7 @@ class MatrixPanel(Panel):
     def __init__(self, themes: ThemeManager) -> None:
         super().__init__()
         self._state = AppState()
-        self._drawn_of = _tokens_of(self._state)
+        self._axes: tuple[Hashable, Hashable] | None = None
         self._plot = HeatmapPlot(themes, self)
         self._card = HoverCard(themes, self._plot, self)
         self._site = QComboBox()
@@ -91,7 +91,7 @@ class MatrixPanel(Panel):
         self._mark_cells()
 
     def draw(self, picture: HeatmapPicture) -> None:
-        self._drawn_of = _tokens_of(self._state)
+        self._axes = picture.axes
         self._plot.set_picture(picture)
         self._card.read_anew()
         self._mark_cells()
@@ -110,7 +110,7 @@ class MatrixPanel(Panel):
     @property
     def _is_of_these_tokens(self) -> bool:
         """Whether the cells on screen are of the tokens that all panels speak of: those of an older text are not."""
-        return self._drawn_of == _tokens_of(self._state)
+        return self._axes == _axes_of(self._state)
 
     def _mark_cells(self) -> None:
         is_shown = self._is_of_these_tokens
@@ -158,9 +158,10 @@ class MatrixPanel(Panel):
         self.noticed.emit(set_viewport(Viewport(rows=rows, cols=cols, size=size)))
 
 
-def _tokens_of(state: AppState) -> tuple[Tokens | None, str | None]:
-    """What queries and keys are, in the site that is shown."""
-    return state.current_tokens, state.selection.site
+def _axes_of(state: AppState) -> tuple[Hashable, Hashable] | None:
+    """What queries and keys are, in the site that is shown; None while that is not known."""
+    tokens, site = state.current_tokens, state.selection.site
+    return (tokens.queries(site), tokens.keys(site)) if tokens and site and tokens.has(site) else None
 
 
 def _pair(cell: Cell | None) -> tuple[int, int] | None:

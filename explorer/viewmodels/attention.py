@@ -54,6 +54,7 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
         given_title=given_title,
         received=_received(view),
         received_title="received",
+        axes=(answer.queries, answer.keys),
         identity=(view.site, view.layer, view.head, display.scale, answer.queries, answer.keys),
     )
 

@@ -72,6 +72,8 @@ class HeatmapPicture:
     given_title: str = "given"
     received_title: str = "received"
     square_cells: bool = True
+    axes: tuple[Hashable, Hashable] | None = None
+    """What rows and columns stand for: equal for pictures of the same queries and keys."""
     identity: Hashable = None
     """What is shown, apart from which part of it. A part with the identity and levels of the whole picture on screen is
     laid over it; anything else replaces it."""

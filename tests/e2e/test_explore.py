@@ -197,6 +197,18 @@ def test_a_long_text_is_pooled_and_exact_where_one_zooms_in(launch: Launch, mode
     qtbot.waitUntil(lambda: plot.picture is picture(explorer), timeout=30_000)
 
 
+def test_back_at_a_matrix_seen_before_its_cells_are_told(launch: Launch, model_folder: Path, qtbot: QtBot) -> None:
+    """It comes from the cache, drawn before the panels hear of the change."""
+    explorer = launch(model_folder / "translator", "abc", target="fed")
+    for site in ("decoder.self", "decoder.cross", "decoder.self"):
+        explorer.store.apply(pick_site(site))
+        wait_until_idle(qtbot, explorer)
+    explorer.store.undo()
+    wait_until_idle(qtbot, explorer)
+    part(explorer, HeatmapPlot).cell_hovered.emit(1, 0)
+    assert explorer.store.state.hover == Cell(query=1, key=0)
+
+
 def test_a_translator_has_three_sites_and_two_texts(launch: Launch, model_folder: Path, qtbot: QtBot) -> None:
     explorer = launch(model_folder / "translator", "abc", target="fed")
     assert [field.text() for field in fields(explorer.window)] == ["abc", "fed"]
