@@ -131,8 +131,16 @@ class _Dock(QDockWidget):
         super().__init__(host.spec.title, window)
         self.is_on_screen = False
         self.host = host
+        self._window = window
         self.title_row = _TitleRow(host, self)
+        host.room_left.connect(self._on_host_room_left)
         self.visibilityChanged.connect(self._on_visibility_changed)
+
+    @Slot()
+    def _on_host_room_left(self) -> None:
+        """Give the room back, unless another panel shares it."""
+        if not self.isFloating() and not self._window.tabifiedDockWidgets(self):
+            self._window.resizeDocks([self], [self.minimumSizeHint().height()], Qt.Orientation.Vertical)
 
     @Slot(bool)
     def _on_visibility_changed(self, is_visible: bool) -> None:

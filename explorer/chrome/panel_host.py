@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import QEvent, Signal, Slot
 from PySide6.QtGui import QHideEvent, QPalette, QShowEvent
-from PySide6.QtWidgets import QLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from explorer.actions.commands import command
 from explorer.panels.panel import Panel, PanelSpec
@@ -22,6 +22,8 @@ class PanelHost(QWidget):
 
     visibility_changed = Signal(bool)
     picture_changed = Signal()
+    room_left = Signal()
+    """The panel is at its largest, and there is more room than that."""
 
     def __init__(self, spec: PanelSpec, themes: ThemeManager, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,7 +33,6 @@ class PanelHost(QWidget):
         self.setAutoFillBackground(True)
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSizeConstraint(QLayout.SizeConstraint.SetMaximumSize)  # a panel's largest size is its dock's
         self._build(themes)
 
     @property
@@ -52,6 +53,11 @@ class PanelHost(QWidget):
     def show_state(self, state: AppState) -> None:
         """Tell the panel."""
         self.panel.show_state(state)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.LayoutRequest and self.panel.maximumHeight() < self.height():
+            self.room_left.emit()
+        return super().event(event)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
