@@ -252,8 +252,9 @@ class Controller(QObject):
             self._store.settle(add_notice(Notice(severity="error", text=problem.message, details=problem.details)))
 
     def _report_unseen(self, problem: Problem) -> None:
-        """A checkpoint that cannot be opened is told where the picture would be; by a message in other layouts."""
-        if not problem.is_bug and not problem.is_cancelled and self._store.state.layout != "explore":
+        """A checkpoint that cannot be opened is told where the picture would be; by a message where none would be."""
+        is_seen = any(panel.is_visible for panel in self._panels.values())
+        if not problem.is_bug and not problem.is_cancelled and not is_seen:
             text = f"{problem.what}: {problem.message}"
             self._store.settle(add_notice(Notice(severity="error", text=text, details=problem.details)))
 

@@ -1,6 +1,7 @@
 """What each head does, in a few numbers a head.
 
-With weights a_ij of query i for key j, and means over the queries i that see any key and have the one in question:
+With weights a_ij of query i for key j, and means over the queries i that have the key in question, with softmax over
+those alone that see any key:
 
     entropy          -sum_j a_ij ln a_ij, in nat (Clark et al. 2019, section 3.3); of softmax alone, for what ReLU
                      gives is no distribution

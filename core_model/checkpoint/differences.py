@@ -43,11 +43,11 @@ _WORDS = {
     "unit_offset": "an offset of 1",
     "gated": "a gate",
     "experts": "a mixture of experts",
-    "n_active": "experts for each token",
+    "n_active": "active experts",
     "renormalize": "expert weights that sum to 1",
-    "causal": "causality",
-    "n_global": "tokens that see everything",
-    "n_prefix": "tokens of a prefix that see each other",
+    "causal": "a causal triangle",
+    "n_global": "global tokens",
+    "n_prefix": "prefix tokens",
     "sinks": "attention sinks",
     "output_bias": "an output bias",
     "over": "statistics over",
@@ -118,9 +118,11 @@ def _what(name: str, value: Any) -> str:
     if isinstance(value, dict | bool):
         return _WORDS.get(name, f"a {noun}")
     if isinstance(value, list):
-        return f"{len(value)} {noun}"
+        return f"{len(value)} {noun.removesuffix('s') if len(value) == 1 else noun}"
     shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f"{shown} {noun}" if name.startswith("n_") else f"{noun} {shown}"
+    if name.startswith("n_"):
+        return f"{shown} {noun.removesuffix('s') if value == 1 else noun}"
+    return f"{noun} {shown}"
 
 
 def _is_absent(value: Any) -> bool:

@@ -5,7 +5,7 @@ Whatever goes wrong here leaves the tensors to look at: it becomes the `problem`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from operator import attrgetter
@@ -28,7 +28,7 @@ from core_model.checkpoint.unlisted import reason_by_names, reason_by_type
 from core_model.config import ModelConfig
 from core_model.errors import CheckpointError, ConfigError, CoreError
 from core_model.keys import read_keys
-from core_model.results import Fact
+from core_model.results import Fact, FloatArray
 from core_model.wording import counted, shown, some_of
 
 MAX_LAYERS = 1000
@@ -109,7 +109,7 @@ def _read_family(
         family.names,
         _shapes(store),
         architecture=reading.architecture,
-        differ=cache(lambda first, second: _values_differ(store, first, second)),
+        differ=_compared_once(store),
         values=lambda name: store.read(name).ravel().tolist(),
     )
     found = find_stated(family, location, store, document)
@@ -268,16 +268,23 @@ def _is_untied_against_config(family: Family, config: ModelConfig, document: Map
     return is_language_model and config.head is not None and not config.head.tied and says_tied
 
 
-def _values_differ(store: TensorStore, first: str, second: str) -> bool:
-    """Whether two stored tensors differ in shape or in any value."""
-    if store.entries[first].shape != store.entries[second].shape:
-        return True
-    n_elements, step = store.entries[first].n_elements, 1 << 20
-    return any(
-        not np.array_equal(store.read(first, begin, end), store.read(second, begin, end), equal_nan=True)
-        for begin in range(0, n_elements, step)
-        for end in (min(begin + step, n_elements),)
-    )
+def _compared_once(store: TensorStore) -> Callable[[str, str], bool]:
+    """Whether two stored tensors differ in shape or in any value: each pair is read once, in whatever order."""
+
+    @cache
+    def differ(pair: frozenset[str]) -> bool:
+        first, *others = pair
+        if any(store.entries[first].shape != store.entries[other].shape for other in others):
+            return True
+        pieces = ((part, piece, other) for other in others for part, piece in store.pieces(first))
+        return not all(_is_same(piece, store.read(other, part.start, part.stop)) for part, piece, other in pieces)
+
+    return lambda first, second: differ(frozenset((first, second)))
+
+
+def _is_same(a: FloatArray, b: FloatArray) -> bool:
+    """Whether all values are equal, NaN to NaN; equal bits are told in a quarter of the time."""
+    return np.array_equal(a.view(np.int32), b.view(np.int32)) or np.array_equal(a, b, equal_nan=True)
 
 
 def _shapes(store: TensorStore) -> dict[str, tuple[int, ...]]:

@@ -184,9 +184,13 @@ def pool(
     x_BNC: torch.Tensor, pooling: Pooling, n_before_patches: int = 0, key_mask_BN: torch.Tensor | None = None
 ) -> torch.Tensor:
     """The positions a head reads: all or the patches [B, N, C], or one vector an example [B, C], or two side by side
-    [B, 2C]. key_mask_BN is False at padding, which is neither first nor last and has no share in a mean."""
+    [B, 2C]. key_mask_BN, which ends as x_BNC does, is False at padding: that is neither first nor last and has no share
+    in a mean. TraceError for an example that is nothing else."""
     if key_mask_BN is not None and pooling in ("first", "last", "mean"):
-        real = zip(x_BNC, key_mask_BN, strict=True)
+        real_BN = key_mask_BN[:, -x_BNC.shape[1] :]
+        if not real_BN.any(1).all():
+            raise TraceError("an example is padding alone: there is nothing in it to pool")
+        real = zip(x_BNC, real_BN, strict=True)
         return torch.cat([pool(x_NC[real_N][None], pooling) for x_NC, real_N in real])
     if pooling == "first":
         return x_BNC[:, 0]

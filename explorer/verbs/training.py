@@ -128,8 +128,8 @@ def _settings(arguments: argparse.Namespace) -> TrainingSettings:
     }
     if given["warmup"] is None:
         given["warmup"] = default_warmup(given["steps"])
-    for field, message in problems(given).items():
-        raise ConfigError(_in_options(field, message))
+    if found := problems(given):
+        raise ConfigError(_in_options(*next(iter(found.items()))))
     return TrainingSettings(**given)
 
 

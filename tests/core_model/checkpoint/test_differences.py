@@ -81,7 +81,7 @@ def decoder(attention: Any = ATTENTION, **options: Any) -> ModelConfig:
         (
             decoder(),
             ModelConfig(decoder=stack(layer(ATTENTION))),
-            "the decoder has 2 layers, where X has 1 layers",
+            "the decoder has 2 layers, where X has 1 layer",
         ),
         (decoder(), decoder(), None),
     ],

@@ -124,6 +124,9 @@ def test_onednn_multiplies_where_mkl_leaves_half_of_the_processor_unused(monkeyp
 
 @pytest.mark.parametrize("library", [torch.backends.mkldnn, torch.backends.mkl], ids=["oneDNN", "MKL"])
 def test_without_one_of_both_pytorch_multiplies(monkeypatch, library):
+    for each in (torch.backends.mkldnn, torch.backends.mkl):
+        monkeypatch.setattr(each, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"cpu_name": "AMD EPYC", "avx512_f": True})
     monkeypatch.setattr(library, "is_available", lambda: False)
     assert module.onednn_is_faster.__wrapped__() is False
 

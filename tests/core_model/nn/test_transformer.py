@@ -182,6 +182,17 @@ def test_a_head_reads_of_a_padded_sequence_what_it_reads_of_the_same_one_alone(p
     torch.testing.assert_close(padded[:3] if pooling == "each" else padded, alone)
 
 
+def test_padding_alone_is_refused_where_it_is_to_be_pooled():
+    with pytest.raises(TraceError, match="padding alone"):
+        pool(torch.ones(2, 3, 2), "last", key_mask_BN=torch.tensor([[True] * 3, [False] * 3]))
+
+
+def test_a_mask_of_earlier_tokens_too_is_read_from_its_end():
+    """As where the earlier ones are in a cache."""
+    key_mask_BN = torch.tensor([[False, True, True, True, True]])
+    assert pool(torch.arange(4.0).view(1, 2, 2), "mean", key_mask_BN=key_mask_BN).tolist() == [[1.0, 2.0]]
+
+
 def test_padding_before_a_sequence_is_not_the_first_position_a_head_reads():
     x_BNC = torch.arange(8.0).view(1, 4, 2)
     key_mask_BN = torch.tensor([[False, True, True, False]])

@@ -8,8 +8,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from explorer.controller import Controller
-from explorer.state.app_state import LayoutName, ModelInput
-from explorer.state.moves import open_source, pick_head, set_display, set_inputs, set_layout
+from explorer.state.app_state import ModelInput
+from explorer.state.moves import open_source, pick_head, set_display, set_inputs
 from explorer.state.outcome import Outcome, Problem
 from explorer.state.queries import (
     MatrixQuery,
@@ -109,12 +109,12 @@ def test_why_a_checkpoint_cannot_be_opened_is_shown_where_the_matrix_would_be(be
     assert bench.store.state.notices == ()
 
 
-@pytest.mark.parametrize(("layout", "n_told"), [("explore", 0), ("train", 1), ("learn", 1)])
+@pytest.mark.parametrize(("is_on_screen", "n_told"), [(True, 0), (False, 1)])
 def test_what_cannot_be_opened_is_told_by_a_message_where_no_panel_says_it(
-    bench: Bench, layout: LayoutName, n_told: int
+    bench: Bench, is_on_screen: bool, n_told: int
 ) -> None:
-    bench.store.settle(set_layout(layout))
     bench.controller.start()
+    bench.controller.set_visible("matrix", is_on_screen)
     bench.answer("open", Problem(what="The checkpoint cannot be opened", message="the file is empty"))
     told = [notice.text for notice in bench.store.state.notices]
     assert told == ["The checkpoint cannot be opened: the file is empty"] * n_told
