@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from PySide6.QtCore import QEventLoop, QObject, Qt, QTimer, Slot
+from PySide6.QtCore import QCoreApplication, QEventLoop, QObject, Qt, QTimer, Slot
 from PySide6.QtWidgets import QApplication
 
 from core_model.disk import what_refuses
@@ -103,9 +103,11 @@ def _ended_by_signals(application: QApplication) -> Iterator[None]:
 
 def _why(error: OSError, path: Path, variable: str) -> str:
     """Why a file of our own cannot be written and what helps: nobody chose its folder, but `variable` moves it."""
-    step = "free some space or allow writing there"
+    step = QCoreApplication.translate("app", "free some space or allow writing there")
     if sys.platform == "linux":
-        step += f", or set {variable} to another folder"
+        step = QCoreApplication.translate(
+            "app", "free some space or allow writing there, or set {variable} to another folder"
+        ).format(variable=variable)
     return f"{what_refuses(error, path)}; {step}"
 
 

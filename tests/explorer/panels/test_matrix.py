@@ -15,6 +15,8 @@ from explorer.theme.manager import ThemeManager
 from explorer.viewmodels.records import HeatmapPicture
 from tests.explorer.states import INPUTS, encoding, tokens, traced_state
 
+OLD, NEW = encoding("the", " cat", " sat"), encoding("a", "longer", "text")
+
 
 def picture(weight: float, size: int = 3) -> HeatmapPicture:
     """Every weight the same."""
@@ -28,7 +30,7 @@ def picture(weight: float, size: int = 3) -> HeatmapPicture:
         levels=(0.0, 1.0),
         title="weights",
         scale_name="linear",
-        axes=(encoding("the", " cat", " sat"),) * 2,
+        axes=(OLD, OLD),
     )
 
 
@@ -76,7 +78,7 @@ def test_the_cells_of_an_older_text_are_not_told_as_cells_of_the_new_one(panel, 
     panel.noticed.connect(told.append)
     panel.intended.connect(told.append)
     newer = traced_state(tokens=tokens("a", "longer", "text"))
-    drawn = replace(picture(0.5), axes=(encoding("a", "longer", "text"),) * 2)
+    drawn = replace(picture(0.5), axes=(NEW, NEW))
     if is_drawn_first:
         panel.draw(drawn)
         panel.show_state(newer)
