@@ -169,11 +169,10 @@ class _Canvas:
 
     def _finished(self) -> Pooled:
         """The picture as weights."""
-        best_HYX = self._best_XHY.permute(1, 2, 0)
+        best_HYX = self._best_XHY.permute(1, 2, 0).contiguous()
         masked_YX = best_HYX.amax(0).isneginf()
         if self._reduce == "max":
-            weights_HYX = self._heads.to_weights(best_HYX).contiguous()
-            return Pooled(weights=weights_HYX, masked=masked_YX, cells=self._cells)
+            return Pooled(weights=self._heads.to_weights(best_HYX), masked=masked_YX, cells=self._cells)
         n_rows, n_cols = self._rows.stop - self._rows.start, self._cols.stop - self._cols.start
         (down, across), (n_down, n_across) = self._cells, best_HYX.shape[1:]
         height_Y = (n_rows - torch.arange(n_down, device=masked_YX.device) * down).clamp(max=down)
