@@ -142,26 +142,31 @@ def _names(prefix: str) -> NameTable:
     )
 
 
-def _sizes(weights: Weights, prefix: str) -> Mapping[str, object]:
+def _sizes(weights: Weights) -> Mapping[str, object]:
     own_table = _OWN_TABLE.format(i=0)
     n_buckets = weights.size(_SHARED_TABLE if _SHARED_TABLE in weights else own_table, 0)
     sizes: dict[str, Any] = {**vision.sizes(weights)}
     if sizes["image_size"] is None and n_buckets and sizes["patch_size"]:
         sizes["image_size"] = (round((n_buckets - 3) ** 0.5) + 1) // 2 * sizes["patch_size"]
-    norm = f"{prefix}.layernorm" if "classifier.weight" in weights or "lm_head.weight" in weights else "layernorm"
     return {
         **sizes,
         "intermediate_size": weights.size(vision.FIRST_MAP, 0),
-        "use_mean_pooling": f"{norm}.weight" not in weights,
         "layer_scale_init_value": 0.1 if "encoder.layer.0.lambda_1" in weights else 0.0,
     }
 
 
-def _implied(stated: Mapping[str, object], weights: Weights) -> Mapping[str, object]:
-    """What positions a model without a config has. A config that does not name them has none, whatever is stored."""
+def _last_norm(weights: Weights, prefix: str) -> str:
+    has_head = "classifier.weight" in weights or "lm_head.weight" in weights
+    return f"{prefix}.layernorm.weight" if has_head else "layernorm.weight"
+
+
+def _implied(stated: Mapping[str, object], weights: Weights, *, prefix: str) -> Mapping[str, object]:
+    """What positions and norm a model without a config has. A config that does not name them has the library's default,
+    whatever is stored."""
     if stated:
         return {}
     return {
+        "use_mean_pooling": _last_norm(weights, prefix) not in weights,
         "use_absolute_position_embeddings": _POSITIONS in weights,
         "use_relative_position_bias": _OWN_TABLE.format(i=0) in weights,
         "use_shared_relative_position_bias": _SHARED_TABLE in weights,
@@ -176,7 +181,7 @@ def _left_out(keys: BeitKeys) -> tuple[str, ...]:
     )
 
 
-def _remarks(keys: BeitKeys, weights: Weights, config: ModelConfig) -> tuple[str, ...]:
+def _remarks(keys: BeitKeys, weights: Weights, config: ModelConfig, *, prefix: str) -> tuple[str, ...]:
     told: list[str] = []
     uses = {
         "use_relative_position_bias": _OWN_TABLE.format(i=0),
@@ -186,6 +191,8 @@ def _remarks(keys: BeitKeys, weights: Weights, config: ModelConfig) -> tuple[str
     for key, table in uses.items():
         if table in weights and not getattr(keys, key):
             told.append(f"{key} is false in config.json, or absent, which means the same: {table} stays unused")
+    if keys.use_mean_pooling and (norm := _last_norm(weights, prefix)) in weights:
+        told.append(f"use_mean_pooling is true in config.json, or absent, which means the same: {norm} stays unused")
     grid = keys.patches().grid
     if (keys.use_relative_position_bias or keys.use_shared_relative_position_bias) and grid[0] != grid[1]:
         told.append(
@@ -212,10 +219,10 @@ def _family(
         keys=BeitKeys,
         read=lambda keys, weights: _read_as(family, keys, weights),
         write=lambda config: _write_as(family, config),
-        sizes=partial(_sizes, prefix=key),
-        implied=_implied,
+        sizes=_sizes,
+        implied=partial(_implied, prefix=key),
         left_out=_left_out,
-        remarks=_remarks,
+        remarks=partial(_remarks, prefix=key),
         places={**vision.PLACES, "d_hidden": "intermediate_size"},
         names=_names(key),
         markers=(first_scale, vision.QUERY),

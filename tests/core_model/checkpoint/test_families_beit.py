@@ -67,6 +67,20 @@ def test_of_stored_positions_those_are_used_that_the_config_says_and_the_others_
     assert_close(trace.hidden, want.last_hidden_state[0].numpy())
 
 
+@pytest.mark.parametrize("family", ["Beit", "Data2VecVision"])
+def test_a_last_norm_that_the_config_does_not_ask_for_stays_unused_and_is_told(family: str, tmp_path: Path) -> None:
+    folder = saved(tiny(family, "Model", {**SHARED, "use_mean_pooling": False}), tmp_path)
+    edit_config(folder, use_mean_pooling=...)
+    pixels = pixels_for(21, 2)
+    library = getattr(transformers, f"{family}Model").from_pretrained(folder, attn_implementation="eager")
+    want = computed(library, pixel_values=pixels).last_hidden_state[0].numpy()
+    with open_checkpoint(folder) as checkpoint:
+        assert any(
+            told.startswith("use_mean_pooling is true in config.json, or absent") for told in checkpoint.info.warnings
+        )
+        assert_close(run_trace(checkpoint.load_model(), Inputs(pixels=pixels.numpy())).hidden, want)
+
+
 @pytest.mark.parametrize(("size", "is_told"), [([14, 21], True), (21, False)])
 def test_that_the_library_mixes_up_biases_of_a_picture_that_is_not_square_is_told(
     size: int | list[int], is_told: bool, tmp_path: Path
