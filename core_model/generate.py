@@ -171,13 +171,15 @@ class Generation(Iterator[GeneratedToken]):
 
     def _feed(self) -> None:
         """Run the tokens that are new. A step that is stopped leaves nothing behind."""
-        if outdated_by := self._reasons_to_begin_anew():
-            self._outdated_by |= outdated_by
-            self._begin_text()
-        tap, cache = CollectingTap(cancel=self._cancel), self._cache.copy()
-        ids_BN = torch.tensor([self._ids[self._n_fed :]], device=next(self._model.parameters()).device)
+        outdated_by = self._reasons_to_begin_anew()
+        n_fed, cache = (0, KeyValueCache()) if outdated_by else (self._n_fed, self._cache.copy())
+        tap = CollectingTap(cancel=self._cancel)
+        ids_BN = torch.tensor([self._ids[n_fed:]], device=next(self._model.parameters()).device)
         hidden_BNC = self._model.decode(ids_BN, self._memory_BMC, cache=cache, tap=tap)
         logits_BNV = self._model.logits(hidden_BNC, tap=tap)
+        if outdated_by:
+            self._outdated_by |= outdated_by
+            self._begin_text()
         self._cache, self._n_fed = cache, len(self._ids)
         self._hidden.append(hidden_BNC[0])
         self._logits.append(logits_BNV[0])

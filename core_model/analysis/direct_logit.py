@@ -49,7 +49,9 @@ def logit_attribution(model: Transformer, trace: Trace, position: int, output: i
         feed_forward.append(at(layer, "feed_forward_output")[position] @ direction_C)
     embedding, logit = float(at(0, "residual_before")[position] @ direction_C), float(trace.logits[position, output])
     terms = torch.cat((torch.stack(heads).flatten(), torch.stack(feed_forward))).cpu().double()
-    _require_sum([*terms.tolist(), embedding, biases], logit, trace.activation_tensor(trace.activations[0]).dtype)
+    dtype = trace.activation_tensor(trace.activations[0]).dtype
+    reach = float(last_C.double().norm() * direction_C.double().norm())
+    _require_sum([*terms.tolist(), embedding, biases], logit, reach * torch.finfo(dtype).eps)
     return LogitAttribution(
         heads=read_only(torch.stack(heads).cpu().numpy()),
         feed_forward=read_only(torch.stack(feed_forward).cpu().numpy()),
@@ -59,10 +61,12 @@ def logit_attribution(model: Transformer, trace: Trace, position: int, output: i
     )
 
 
-def _require_sum(terms: list[float], logit: float, dtype: torch.dtype) -> None:
-    """Refuse terms that differ from the logit by more than rounding: something else was added on the way."""
-    rounding = 1e-4 + 16 * torch.finfo(dtype).eps
-    if not abs(sum(terms) - logit) <= rounding * (1 + sum(map(abs, terms))):
+def _require_sum(terms: list[float], logit: float, rounding: float) -> None:
+    """Refuse terms that differ from the logit by more than rounding: something else was added on the way.
+
+    `rounding` is that of one product of the residual stream with the direction it is read in, as each term is.
+    """
+    if not abs(sum(terms) - logit) <= 1e-4 * (1 + sum(map(abs, terms))) + 16 * rounding * len(terms) ** 0.5:
         raise TraceError(
             f"the parts add up to {sum(terms):.4g}, but the logit is {logit:.4g}: an activation was patched on the "
             "way, or the weights are not those of this trace"

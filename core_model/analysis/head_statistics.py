@@ -1,7 +1,6 @@
 """What each head does, in a few numbers a head.
 
-With weights a_ij of query i for key j, and means over the queries i that have the key in question, with softmax over
-those alone that see any key:
+With weights a_ij of query i for key j, and means over the queries i that see any key and have the one in question:
 
     entropy          -sum_j a_ij ln a_ij, in nat (Clark et al. 2019, section 3.3); of softmax alone, for what ReLU
                      gives is no distribution
@@ -54,7 +53,7 @@ def head_statistics(
             raise TraceError(f"{name} has {len(given)} entries: {site} has {n_keys} keys, and each needs one")
     id_M = None if ids is None or not is_self else torch.tensor(list(ids))
     special_M = None if special is None else torch.tensor(list(special))
-    table = torch.full((len(_NAMES), n_layers, n_heads), float("nan"))
+    table = torch.full((len(_NAMES), n_layers, n_heads), float("nan"), dtype=torch.float32)
     for row, layer in enumerate(trace.layers(site)):
         for head in range(n_heads):
             table[:, row, head] = _one_head(trace.head(site, layer, head), is_self, id_M, special_M, cancel)
@@ -73,8 +72,7 @@ def _one_head(
     totals = torch.zeros(len(_NAMES), dtype=torch.float64)
     for rows, keys, weights_NM in row_blocks(head, cancel):
         totals += _block_sums(rows, keys, weights_NM.cpu(), id_M, special_M)
-    # A row that sees no key has an infinite normaliser and no distribution to speak of.
-    sees_any_N = ~head.row_normalizer.isposinf().cpu()
+    sees_any_N = head.sees_any().cpu()
     n, n_later = int(sees_any_N.sum()), int(sees_any_N[1:].sum())
     counts = torch.tensor([n, n, n, n, n_later, n, n], dtype=torch.float64)
     is_softmax = head.inputs.spec.normalizer == "softmax"
@@ -94,8 +92,8 @@ def _block_sums(
         weights_NM[:, key_M == 0].sum(),
         weights_NM.diagonal(rows.start - keys.start).sum(),
         weights_NM.diagonal(rows.start - keys.start - 1).sum(),
-        torch.zeros(()),
-        torch.zeros(()),
+        torch.zeros((), dtype=torch.float32),
+        torch.zeros((), dtype=torch.float32),
     ]
     if id_M is not None:
         is_same_NM = (id_M[rows][:, None] == id_M[keys]) & (distance_NM > 0)

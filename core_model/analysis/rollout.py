@@ -53,7 +53,7 @@ def _through_layer(
     for head in range(n_heads):
         scores = trace.head(site, layer, head)
         if spec.normalizer == "softmax" and not spec.sinks:
-            row_sum_N += scores.row_normalizer.isfinite().float().cpu() / n_heads
+            row_sum_N += scores.sees_any().float().cpu() / n_heads
             continue
         for rows, _, weights_NM in row_blocks(scores, cancel):
             row_sum_N[rows] += weights_NM.sum(1).cpu() / n_heads

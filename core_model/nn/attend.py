@@ -252,7 +252,9 @@ def _fused(
     if want_logsumexp and q_BHND.device.type == "cpu" and not dropout and not is_bias_trained:
         if block_BHNM is not None and block_BHNM.dtype == torch.bool:
             block_BHNM = torch.zeros_like(block_BHNM, dtype=q_BHND.dtype).masked_fill_(~block_BHNM, float("-inf"))
-        # Called without the checks around it, the kernel reads a head's dimensions as neighbours in memory.
+        # Called without the checks around it, the kernel reads a head's dimensions as neighbours in memory, and all in
+        # one dtype: under autocast values are of another than queries and keys that went through a norm.
+        k_BKMD, v_BKMD = k_BKMD.to(q_BHND.dtype), v_BKMD.to(q_BHND.dtype)
         q_BHND, k_BKMD, v_BKMD = (x if x.stride(-1) == 1 else x.contiguous() for x in (q_BHND, k_BKMD, v_BKMD))
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
             q_BHND, k_BKMD, v_BKMD, 0.0, mask.causal, attn_mask=block_BHNM, scale=scale

@@ -51,7 +51,7 @@ def distance_row(spec: DisentangledPositions, distance: torch.Tensor) -> torch.T
     """
     if spec.max_distance is not None:
         n_exact = spec.span // 2
-        farthest = torch.tensor((spec.max_distance - 1) / n_exact, device=distance.device)
+        farthest = torch.tensor((spec.max_distance - 1) / n_exact, dtype=torch.float32, device=distance.device)
         ratio = torch.log(distance.abs().clamp(min=n_exact) / n_exact) / torch.log(farthest)
         far = (n_exact + torch.ceil(ratio * (n_exact - 1)).long()) * distance.sign()
         distance = torch.where(distance.abs() <= n_exact, distance, far)

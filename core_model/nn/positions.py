@@ -128,7 +128,7 @@ def alibi_slopes(spec: AlibiPositions, n_heads: int) -> torch.Tensor:
     n_power = 2 ** math.floor(math.log2(n_heads))
     slopes = [2 ** (-spec.max_bias * (h + 1) / n_power) for h in range(n_power)]
     slopes += [2 ** (-spec.max_bias * (2 * h + 1) / (2 * n_power)) for h in range(n_heads - n_power)]
-    return torch.tensor(slopes)
+    return torch.tensor(slopes, dtype=torch.float32)
 
 
 def relative_bucket(spec: BucketedPositions, distance: torch.Tensor) -> torch.Tensor:

@@ -74,6 +74,17 @@ class HeadScores:
         """True [N, M] where the query may not see the key."""
         return ~visible_block(self._head, rows, [range(*cols.indices(self.n_keys))])[0, 0]
 
+    def sees_any(self) -> torch.Tensor:
+        """True [N] where the query may see any key: everywhere, unless all it could see is padding."""
+        device = self._head.q_BHND.device
+        seen_N = torch.ones(self.n_queries, dtype=torch.bool, device=device)
+        if self._head.key_mask_BM is not None:
+            n_rows = max(1, _WHOLE_ROWS_SCORES // self.n_keys)
+            for start in range(0, self.n_queries, n_rows):
+                rows = slice(start, min(start + n_rows, self.n_queries))
+                seen_N[rows] = visible_block(self._head, rows, [range(self.n_keys)])[0, 0].any(-1)
+        return seen_N
+
     @property
     def row_normalizer(self) -> torch.Tensor:
         """Each row's log-sum-exp [N], sink included; for ReLU its number of visible keys. See `prepare`."""

@@ -238,6 +238,19 @@ def test_a_step_that_was_stopped_leaves_nothing_behind_and_whoever_goes_on_gets_
         np.testing.assert_array_equal(got, want)
 
 
+def test_a_stop_while_all_is_computed_anew_leaves_what_was_there() -> None:
+    model = models.make(models.decoder_only(multi_head(16, 4)))
+    generation = Generation(model, Inputs(ids=PROMPT), n_tokens=5)
+    drawn = [next(generation).id, next(generation).id]
+    hook = model.output_stack.layer(1).register_forward_hook(_stop)
+    with pytest.raises(Cancelled):
+        next(generation)
+    hook.remove()
+    assert generation.trace().shape("decoder.self")[2:] == (7, 7)
+    drawn += [token.id for token in generation]
+    assert drawn == [token.id for token in Generation(model, Inputs(ids=PROMPT), n_tokens=5)]
+
+
 def _stop(*given: object) -> None:
     raise Cancelled
 

@@ -17,6 +17,7 @@ from core_model.analysis.rollout import rollout
 from core_model.analysis.words import merge_words
 from core_model.config import ConvolutionSpec, MaskSpec, NormSpec, multi_head
 from core_model.errors import TraceError
+from core_model.nn.embeddings import Tokens
 from core_model.nn.scores import HeadInputs
 from core_model.trace import Inputs, run_trace
 from core_model.trace.edits import AblateHead, PatchSite
@@ -38,23 +39,26 @@ def test_weights_of_relu_have_no_entropy() -> None:
     assert trace.cell(SITE, 0, 0, 5, 2).row_entropy is None
 
 
-def _half_masked() -> tuple[Trace, np.ndarray]:
+def _half_masked(**options: Any) -> tuple[Trace, np.ndarray]:
     """A head whose first three keys are padding, so that the first three rows of a causal mask see none."""
     generator = torch.Generator().manual_seed(0)
     q_BHND, k_BKMD = torch.randn(2, 1, 1, 9, 4, generator=generator)
     key_mask_BM = torch.arange(9)[None] >= 3
-    spec = multi_head(4, 1, mask=MaskSpec(causal=True))
-    heads = HeadInputs(spec=spec, q_BHND=q_BHND, k_BKMD=k_BKMD, key_mask_BM=key_mask_BM)
+    spec = multi_head(4, 1, mask=MaskSpec(causal=True), **options)
+    sinks_H = torch.tensor([0.7]) if spec.sinks else None
+    heads = HeadInputs(spec=spec, q_BHND=q_BHND, k_BKMD=k_BKMD, key_mask_BM=key_mask_BM, sinks_H=sinks_H)
     trace = Trace({(SITE, 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
     return trace, trace.attention(SITE, 0, 0).astype(np.float64)
 
 
-def test_rows_that_see_no_key_are_not_counted_in_a_mean_over_rows() -> None:
-    trace, a = _half_masked()
+@pytest.mark.parametrize("options", [{}, {"sinks": True}, {"normalizer": "relu"}], ids=str)
+def test_rows_that_see_no_key_are_not_counted_in_a_mean_over_rows(options: Any) -> None:
+    trace, a = _half_masked(**options)
     assert not a[:3].any()
     found = head_statistics(trace, SITE)
-    entropy = -np.where(a > 0, a * np.log(np.where(a > 0, a, 1)), 0).sum(1)
-    assert found.entropy[0, 0] == pytest.approx(entropy[3:].mean(), rel=1e-5)
+    if "normalizer" not in options:
+        entropy = -np.where(a > 0, a * np.log(np.where(a > 0, a, 1)), 0).sum(1)
+        assert found.entropy[0, 0] == pytest.approx(entropy[3:].mean(), rel=1e-5)
     assert found.previous_token[0, 0] == pytest.approx(a.diagonal(-1)[2:].mean(), rel=1e-5)
 
 
@@ -80,6 +84,17 @@ def test_an_attribution_of_an_ablated_head_adds_up() -> None:
     edit = AblateHead(site=SITE, layer=1, head=0)
     trace = run_trace(model, Inputs(ids=IDS), keep=ATTRIBUTION_SITES, edits=[edit])
     assert logit_attribution(model, trace, position=20, output=3).heads[1, 0] == 0
+
+
+def test_an_attribution_of_a_stream_far_from_0_is_no_less_true_for_its_rounding() -> None:
+    """A norm subtracts what all dimensions have in common: what is left of each term is coarse, and adds up."""
+    model = decoder_only()
+    assert isinstance(model.output_stack.embedding, Tokens) and model.output_stack.embedding.token is not None
+    with torch.no_grad():
+        model.output_stack.embedding.token.weight += 300 * model.output_stack.embedding.token.weight.std()
+    trace = run_trace(model, Inputs(ids=IDS), keep=ATTRIBUTION_SITES)
+    for output in range(VOCAB_SIZE):
+        logit_attribution(model, trace, position=20, output=output)
 
 
 def test_an_attribution_beside_a_convolution_is_refused() -> None:

@@ -7,7 +7,17 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from core_model.config import DisentangledPositions, DistanceTable, MaskSpec, multi_head
+from core_model.analysis.head_statistics import head_statistics
+from core_model.config import (
+    AlibiPositions,
+    DisentangledPositions,
+    DistanceTable,
+    MaskSpec,
+    NormSpec,
+    QueryKeyNorm,
+    multi_head,
+)
+from core_model.nn.positions import alibi_slopes
 from core_model.trace import Inputs, run_trace
 from core_model.trace.tap import CollectingTap
 from tests.core_model import models
@@ -69,6 +79,17 @@ def test_pictures_are_exact_under_autocast_too(kind):
         np.testing.assert_allclose(under_autocast, plain, atol=1e-6)
 
 
+def test_a_pass_under_autocast_whose_queries_are_normed_in_float32_runs_as_any_other():
+    norm = QueryKeyNorm(norm=NormSpec(kind="rms", bias=False))
+    model = models.make(models.decoder_only(multi_head(D_MODEL, N_HEADS, mask=CAUSAL, query_key_norm=norm)))
+    with torch.autocast("cpu", torch.bfloat16):
+        trace = run_trace(model, Inputs(ids=IDS))
+    expected = run_trace(model, Inputs(ids=IDS))
+    weights = trace.attention("decoder.self", 1, 0)
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
+    np.testing.assert_allclose(weights, expected.attention("decoder.self", 1, 0), atol=0.1)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_pictures_are_float32_whatever_the_default_of_new_tensors(dtype):
     expected, trace = (run_trace(models.make(models.decoder_only()), Inputs(ids=IDS)) for _ in range(2))
@@ -77,8 +98,12 @@ def test_pictures_are_float32_whatever_the_default_of_new_tensors(dtype):
         thumbnails = trace.thumbnails("decoder.self", 5)
         view = trace.view("decoder.self", 0, 1, size=(5, 5), reduce="mean")
         matrix = trace.attention("decoder.self", 0, 1)
+        statistics = head_statistics(trace, "decoder.self")
+        slopes_H = alibi_slopes(AlibiPositions(), 12)
     finally:
         torch.set_default_dtype(torch.float32)
     np.testing.assert_array_equal(thumbnails, expected.thumbnails("decoder.self", 5))
     np.testing.assert_array_equal(view.values, expected.view("decoder.self", 0, 1, size=(5, 5), reduce="mean").values)
     np.testing.assert_array_equal(matrix, expected.attention("decoder.self", 0, 1))
+    np.testing.assert_array_equal(statistics.distance, head_statistics(expected, "decoder.self").distance)
+    assert torch.equal(slopes_H, alibi_slopes(AlibiPositions(), 12))
