@@ -13,6 +13,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -68,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as done:  # argparse's way to end --help and --version
         return int(done.code or SUCCESS)
     except CoreError as error:
-        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        _complain(str(error))
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -78,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        print(f"{PROGRAM}: {_NO_ROOM}", file=sys.stderr)
+        _complain(_NO_ROOM)
         _discard_output()
         return USAGE
     except Exception:
@@ -86,6 +87,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         traceback.print_exc()
         return BUG
+
+
+def _complain(text: str) -> None:
+    """One line on stderr; where nothing takes it, the exit status says it alone."""
+    with suppress(OSError):
+        print(f"{PROGRAM}: {text}", file=sys.stderr)
 
 
 def _run(argv: list[str]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QEvent, QObject, Slot
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 
 _Standard = QKeySequence.StandardKey
 _EDITING = (
@@ -28,6 +28,8 @@ _EDITING = (
     _Standard.DeleteEndOfWord,
 )
 """What stays with a field."""
+_REDO = QKeySequence("Ctrl+Y")
+"""What many press to redo, where the platform's own key is another: in a field it redoes there, not in the window."""
 
 
 class CommandKeys(QObject):
@@ -37,7 +39,7 @@ class CommandKeys(QObject):
         super().__init__(window)
         self._window = window
         editing = {key for standard in _EDITING for key in QKeySequence.keyBindings(standard)}
-        keys = {key for action in actions for key in action.shortcuts()}
+        keys = {key for action in actions for key in action.shortcuts()} - {_REDO}
         self._keys = {key for key in keys - editing if "Ctrl+" in key.toString()}  # the others type something
         application = QApplication.instance()
         assert isinstance(application, QApplication)
@@ -47,10 +49,15 @@ class CommandKeys(QObject):
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride and self._is_ours(event):
             event.ignore()
             return True
+        if isinstance(event, QKeyEvent) and isinstance(watched, QLineEdit) and _key(event) == _REDO:
+            if event.type() == QEvent.Type.KeyPress:
+                watched.redo()
+            event.accept()
+            return True
         return super().eventFilter(watched, event)
 
     def _is_ours(self, event: QKeyEvent) -> bool:
-        return QKeySequence(event.keyCombination()) in self._keys
+        return _key(event) in self._keys
 
     @Slot(QWidget, QWidget)
     def _on_focus_changed(self, old: QWidget | None, now: QWidget | None) -> None:
@@ -58,3 +65,7 @@ class CommandKeys(QObject):
             old.removeEventFilter(self)
         if now is not None and self._window.isAncestorOf(now):
             now.installEventFilter(self)
+
+
+def _key(event: QKeyEvent) -> QKeySequence:
+    return QKeySequence(event.keyCombination())

@@ -24,6 +24,7 @@ def _start(desk: Desk) -> None:
     )
     if not desk.trainer.can_save_again or desk.window.ask_yes(tr("Command", "Start training"), question):
         desk.trainer.start()
+        desk.window.show_layout("train")  # its key works in every layout, and nobody trains without seeing it
 
 
 def _can_hold(desk: Desk) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication, QPixmap
-from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QMessageBox, QPushButton, QVBoxLayout, QWidget
 
 from core_model.errors import CoreError
 from explorer.chrome.export_form import ExportForm
@@ -173,16 +173,26 @@ class ExportDialog(QDialog):
         self._copy_csv.setEnabled(not is_busy and self._fits_clipboard)
 
     def _ask_for_path(self) -> Path | None:
-        """A name with the ending of a known format: the chosen one's where the person gave none."""
+        """A name with the ending of a known format: the chosen one's where the person gave none, nor one of letters.
+
+        None where there is a file of the completed name, of which the file dialog knew nothing, that is to stay.
+        """
         formats = (self._choices.format, *(name for name in FORMATS if name != self._choices.format))
         kinds = ";;".join(f"{name.upper()} (*.{name})" for name in formats)
         first = str(self._folder / self._source.file_name(self._choices))
         name, _ = QFileDialog.getSaveFileName(self, self.tr("Save the figure"), first, kinds)
         if not name:
             return None
-        path = Path(name)
-        self._folder = path.parent
-        return path if path.suffix else path.with_suffix(f".{self._choices.format}")
+        given = Path(name)
+        self._folder = given.parent
+        has_ending = given.suffix.removeprefix(".").isalpha()
+        path = given if has_ending else given.with_name(f"{given.name}.{self._choices.format}")
+        return path if path == given or not path.exists() or self._may_replace(path) else None
+
+    def _may_replace(self, path: Path) -> bool:
+        text = self.tr("{name} is there already. Replace it?").format(name=path.name)
+        yes = QMessageBox.StandardButton.Yes
+        return QMessageBox.question(self, self.tr("Save the figure"), text) == yes
 
     @Slot(object)
     def _on_form_changed(self, changes: dict[str, Any]) -> None:

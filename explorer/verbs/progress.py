@@ -22,6 +22,7 @@ class ProgressLine:
         self.is_live = sys.stderr.isatty()
         self._next = time.monotonic() + PATIENCE_SECONDS
         self._is_shown = False
+        self._is_heard = True
 
     def __enter__(self) -> Self:
         return self
@@ -40,20 +41,29 @@ class ProgressLine:
         if self.is_live and now >= self._next:
             self._next = now + _INTERVAL_SECONDS
             self._is_shown = True
-            sys.stderr.write(f"\r{self._title} {bar(fraction)} {fraction:4.0%} {text}\x1b[K")
-            sys.stderr.flush()
+            self._write(f"\r{self._title} {bar(fraction)} {fraction:4.0%} {text}\x1b[K")
 
     def note(self, text: str) -> None:
         """A line that stays."""
         self.clear()
-        print(text, file=sys.stderr)
+        self._write(f"{text}\n")
 
     def clear(self) -> None:
         """Take the line away."""
         if self._is_shown:
             self._is_shown = False
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        """Say it, as long as somebody listens: work is not given up because the log of it is on a full disk."""
+        if self._is_heard:
+            try:
+                sys.stderr.write(text)
+                sys.stderr.flush()
+            except BrokenPipeError:
+                raise
+            except OSError:
+                self._is_heard = False
 
 
 def bar(fraction: float) -> str:

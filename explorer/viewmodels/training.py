@@ -152,6 +152,7 @@ def probe_picture(probe: ProbeAttention, watched: WatchedHead, display: Display)
         colormap=display.colormap,
         masked=site.masked if site.masked.any() else None,
         missing=drawn.left_out,
+        missing_name="left out",
         weights=weights,
         row_labels=site.query_texts,
         col_labels=site.key_texts,

@@ -46,9 +46,12 @@ class TrainingThread:
         return self._is_working
 
     def start(self, settings: TrainingSettings, runs: Path) -> None:
-        """Train with these settings into the next free folder of `runs`."""
+        """Train with these settings into the next free folder of `runs`.
+
+        A run that could not be saved is given up once the new one has begun.
+        """
         assert not self.is_busy, "one training at a time"
-        self.control, self._run = TrainControl(), None
+        self.control = TrainControl()
         self._log = TrainingLog(settings)
         self._work_on(lambda: self._train(settings, runs))
 

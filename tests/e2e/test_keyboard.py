@@ -15,7 +15,7 @@ from explorer.app import Explorer
 from explorer.chrome.centre import Centre
 from explorer.chrome.export_dialog import ExportDialog
 from explorer.state.app_state import LayoutName
-from explorer.state.moves import open_source, set_layout
+from explorer.state.moves import open_source, pick_head, set_layout
 from tests.e2e.conftest import Launch, wait_until_idle
 
 REGIONS = ("top", "left", "centre", "right", "bottom")
@@ -145,8 +145,24 @@ def test_a_text_field_takes_no_key_of_a_command_but_those_of_typing_and_editing(
         for standard in (QKeySequence.StandardKey.Undo, QKeySequence.StandardKey.Redo)
         for key in QKeySequence.keyBindings(standard)
     }
-    assert {key for key in keys if takes(emacs_field, QKeySequence(key))} == keys & undo
+    assert {key for key in keys if takes(emacs_field, QKeySequence(key))} == keys & (undo | {"Ctrl+Y"})
     assert all(takes(emacs_field, QKeySequence(key)) for key in ("S", "[", "Ctrl+C", "Ctrl+V", "Ctrl+A", "Ctrl+Left"))
+
+
+def test_ctrl_y_redoes_in_the_field_and_not_in_the_window(launch: Launch, qtbot: QtBot, model_folder: Path) -> None:
+    explorer = launch(model_folder / "decoder", "a cat")
+    explorer.store.apply(pick_head(1, 0))
+    explorer.store.undo()
+    field = next(field for field in explorer.window.findChildren(QLineEdit) if field.text() == "a cat")
+    explorer.window.activateWindow()
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    field.end(False)
+    qtbot.keyClicks(field, "s")
+    field.undo()
+    assert field.text() == "a cat"
+    qtbot.keyClick(field, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
+    assert field.text() == "a cats" and explorer.store.state.selection.layer == 0
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support raise")

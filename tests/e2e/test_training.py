@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from core_model.cancel import CancelToken
 from core_model.checkpoint import native
+from core_model.errors import TrainingError
 from core_model.training.control import TrainControl
 from core_model.training.runs import Run
 from core_model.training.settings import TrainingSettings
@@ -283,6 +284,34 @@ def test_another_training_does_not_replace_one_that_could_not_be_saved_unasked(t
     full_disk.answer = QMessageBox.StandardButton.Yes
     training.run("train_start")
     assert training.facts.is_busy
+
+
+def test_another_training_that_cannot_begin_leaves_the_one_that_could_not_be_saved(
+    training, full_disk, monkeypatch, tmp_path
+):
+    stop_unsaved(training)
+
+    def refuse(run: Run) -> None:
+        raise TrainingError("the disk has 0 MiB free")
+
+    monkeypatch.setattr(Run, "_require_room", refuse)
+    full_disk.answer = QMessageBox.StandardButton.Yes
+    training.run("train_start")
+    training.until(lambda: training.facts.problem.startswith("the disk has 0 MiB free"))
+    assert "see Train > Save again" in training.facts.problem
+    full_disk.is_full = False
+    training.run("train_save")
+    training.until(lambda: training.facts.phase == "finished")
+    assert (tmp_path / "reverse-1" / "model.safetensors").is_file()
+
+
+def test_starting_from_another_layout_shows_the_training(training: Training):
+    training.explorer.store.settle(set_layout("explore"))
+    training.run("train_start")
+    assert training.explorer.store.state.layout == "train"
+    training.until(lambda: training.facts.phase == "running")
+    training.run("train_stop")
+    training.until(lambda: not training.facts.is_busy)
 
 
 def test_a_window_closed_by_a_signal_tries_once_more_to_save_and_asks_nothing(training, full_disk, tmp_path):

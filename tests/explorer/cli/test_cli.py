@@ -191,3 +191,12 @@ def test_open_says_when_no_window_can_be_shown(cli: Cli, monkeypatch, tmp_path):
 
     monkeypatch.setattr("explorer.verbs.window.check_window", refuse)
     assert cli("open", tmp_path) == Done(2, "", "transformer-explorer: There is no display\n")
+
+
+def test_a_log_on_a_full_disk_ends_no_training(tmp_path):
+    done = shell("2>/dev/full", "train", "--task", "copy", "--steps", 3, "--out", tmp_path / "run")
+    assert done.returncode == 0 and (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def test_an_error_that_nobody_can_be_told_has_its_status(tmp_path):
+    assert shell("2>/dev/full", "inspect", tmp_path / "nowhere").returncode == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QPushButton
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from explorer.chrome.export_dialog import ExportDialog
@@ -234,3 +234,30 @@ def test_the_first_folder_offered_is_where_the_last_file_went(qtbot, dialog, mon
         qtbot.mouseClick(button(dialog, "Save…"), Qt.MouseButton.LeftButton)
         dialog.show_saved(tmp_path / "a.svg")
     assert Path(offered[1]).parent == tmp_path
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_file_whose_ending_the_person_left_out_is_replaced_only_with_a_yes(
+    qtbot, dialog, monkeypatch, tmp_path, is_replaced
+):
+    there = tmp_path / f"thesis.{dialog.choices.format}"
+    there.write_text("precious")
+    asked: list[str] = []
+
+    def answer(parent: object, title: str, text: str) -> QMessageBox.StandardButton:
+        asked.append(text)
+        return QMessageBox.StandardButton.Yes if is_replaced else QMessageBox.StandardButton.No
+
+    monkeypatch.setattr(QMessageBox, "question", answer)
+    choose_path(monkeypatch, str(tmp_path / "thesis"))
+    queries: list[object] = []
+    dialog.file_asked.connect(queries.append)
+    qtbot.mouseClick(button(dialog, "Save…"), Qt.MouseButton.LeftButton)
+    assert asked == [f"{there.name} is there already. Replace it?"] and len(queries) == is_replaced
+
+
+def test_a_number_after_a_point_is_no_ending(qtbot, dialog, monkeypatch, tmp_path):
+    choose_path(monkeypatch, str(tmp_path / "fig v1.2"))
+    with qtbot.waitSignal(dialog.file_asked) as asked:
+        qtbot.mouseClick(button(dialog, "Save…"), Qt.MouseButton.LeftButton)
+    assert asked.args[0].path == tmp_path / f"fig v1.2.{dialog.choices.format}"

@@ -109,6 +109,11 @@ def test_heads_picture_has_the_scale_of_the_matrix_beside_it():
         assert heads.levels == matrix.levels
 
 
+def test_a_column_that_the_scale_leaves_out_is_not_called_uncomputed():
+    picture = probe_picture(probe(), WatchedHead(site="decoder.self"), Display(scale="sink_excluded"))
+    assert picture.missing is not None and picture.missing_name == "left out"
+
+
 def test_heads_picture_of_a_wide_site_repeats_rows_to_a_square():
     seen = probe()
     picture = probe_heads_picture(seen, WatchedHead(site="decoder.cross"), Display())
