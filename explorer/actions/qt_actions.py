@@ -117,7 +117,8 @@ class ActionTable(QObject):
         for name in MENUS:
             commands = [command for command in COMMANDS if command.menu == name]
             if commands:
-                self._fill_menu(bar.addMenu(QCoreApplication.translate("Command", name)), name, commands)
+                title = QCoreApplication.translate("Command", name)
+                self._fill_menu(bar.addMenu(f"&{title}"), name, commands)  # their first letters are all different
 
     def changing_menu(self, menu: str, title: str) -> ChangingMenu:
         """A submenu that changes with the state, for a menu or a button."""

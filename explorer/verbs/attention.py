@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _span(text: str) -> Span:
     start, colon, stop = text.partition(":")
     if not (colon and start.isdigit() and stop.isdigit() and int(start) < int(stop)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a range like 0:40")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range like 0:40, its end above its start")
     return int(start), int(stop)
 
 

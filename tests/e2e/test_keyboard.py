@@ -149,6 +149,12 @@ def test_a_text_field_takes_no_key_of_a_command_but_those_of_typing_and_editing(
     assert all(takes(emacs_field, QKeySequence(key)) for key in ("S", "[", "Ctrl+C", "Ctrl+V", "Ctrl+A", "Ctrl+Left"))
 
 
+def test_every_menu_opens_by_a_key_of_its_own(launch: Launch, model_folder: Path) -> None:
+    window = launch(model_folder / "decoder", "a cat").window
+    keys = [QKeySequence.mnemonic(action.text()).toString() for action in window.menuBar().actions()]
+    assert "Alt+F" in keys and all(keys) and len(set(keys)) == len(keys)
+
+
 def test_ctrl_y_redoes_in_the_field_and_not_in_the_window(launch: Launch, qtbot: QtBot, model_folder: Path) -> None:
     explorer = launch(model_folder / "decoder", "a cat")
     explorer.store.apply(pick_head(1, 0))

@@ -58,7 +58,7 @@ class SlowEngine(Engine):
 
 
 def titles(window: MainWindow) -> list[str]:
-    return [action.text() for action in window.menuBar().actions()]
+    return [action.text().replace("&", "") for action in window.menuBar().actions()]
 
 
 def open_palette(window: MainWindow) -> tuple[CommandPalette, QLineEdit]:
