@@ -43,8 +43,9 @@ class Match:
     def problem(self) -> str | None:
         """Why these weights cannot make the model, as one sentence; None when they can."""
         if self.missing:
+            verb = "is" if len(self.missing) == 1 else "are"
             return (
-                f"the file lacks {counted(len(self.missing), 'tensor')} the config asks for "
+                f"{counted(len(self.missing), 'tensor')} the config asks for {verb} missing from the file "
                 f"({some_of(self.missing)}): check that config.json belongs to these weights and that no file is absent"
             )
         if self.misshaped:

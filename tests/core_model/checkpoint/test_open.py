@@ -70,7 +70,7 @@ def test_any_missing_tensor_blocks_loading_and_is_named(name: str, tmp_path: Pat
     weights = tiny.tensors()
     del weights[name]
     error = refusal(tiny.write(tmp_path, weights=weights))
-    assert f"the file lacks 1 tensor the config asks for ({name}): " in str(error)
+    assert f"1 tensor the config asks for is missing from the file ({name}): " in str(error)
     with open_checkpoint(tmp_path) as checkpoint:
         assert checkpoint.info.missing == (name,)
         assert checkpoint.info.family == "gpt2"
