@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-Path: TypeAlias = tuple[str | int, ...]
+FieldPath: TypeAlias = tuple[str | int, ...]
 """Field names and indices, from the whole model inwards."""
 
 _NO_EFFECT = ("dropout", "special", "smooths_positions")
@@ -85,7 +85,7 @@ def first_difference(ours: Any, theirs: Any, label: str) -> str | None:
     return f"{has}, where {label} has {'none' if _is_absent(theirs) else _what(name, theirs)}"
 
 
-def _first(ours: Any, theirs: Any, path: Path) -> tuple[Path, Any, Any] | None:
+def _first(ours: Any, theirs: Any, path: FieldPath) -> tuple[FieldPath, Any, Any] | None:
     if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
         pairs = [(ours[key], theirs[key], (*path, key)) for key in ours if key not in _NO_EFFECT]
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
@@ -96,7 +96,7 @@ def _first(ours: Any, theirs: Any, path: Path) -> tuple[Path, Any, Any] | None:
     return next((difference for difference in found if difference is not None), None)
 
 
-def _where(path: Path) -> str:
+def _where(path: FieldPath) -> str:
     """What has the field at the end of a path: "the attention of layer 0 of the decoder"."""
     records: list[str] = []
     for outer, part in pairwise(path):
