@@ -6,7 +6,7 @@ import contextlib
 import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from unittest.mock import patch
@@ -25,7 +25,7 @@ from core_model.trace.scores import HeadScores
 from core_model.trace.views import pool, row_peaks
 from tests.bench import models
 from tests.bench.kinds import every_kind
-from tests.bench.measure import Line, in_turn, matrix_product_rate, median_seconds, peak_growth, seconds
+from tests.bench.measure import Line, in_turn, matrix_product_rate, median_seconds, peak_growth
 
 _SITE = "decoder.self"
 
@@ -285,32 +285,22 @@ def _cancel_delay(head: HeadScores, n: int) -> Line:
 def _local_window(device: torch.device) -> list[Line]:
     local = multi_head(models.D_MODEL, models.N_HEADS, mask=MaskSpec(causal=True, window=256))
     full = multi_head(models.D_MODEL, models.N_HEADS, mask=MaskSpec(causal=True))
-    spent: dict[tuple[str, int], float] = {}
-    for n in (1024, 4096, 16384, 65536):
-        spent["local", n] = _attention_seconds(local, n, device)
-        if n <= 16384:
-            spent["full", n] = _attention_seconds(full, n, device)
-    found = [
-        Line(
-            work=f"{kind} attention, 12 heads, n={n}",
-            reference="",
-            found=f"{value * 1e3:.0f} ms",
-            must_be="",
-        )
-        for (kind, n), value in spent.items()
-    ]
-    growth = spent["local", 65536] / spent["local", 16384]
-    against = spent["local", 65536] / spent["full", 16384]
-    found.append(Line(work="local 65536", reference="local 16384", found=f"{growth:.2f}x", must_be="<= 4.4x"))
-    found.append(Line(work="local 65536", reference="full 16384", found=f"{against:.2f}x", must_be="< 1x"))
+    found = []
+    for n in (1024, 4096, 16384):
+        pair = in_turn(_attention(local, n, device), _attention(full, n, device))
+        work = f"local attention, 12 heads, n={n}, {pair.first * 1e3:.0f} ms"
+        reference = f"full attention, {pair.second * 1e3:.0f} ms"
+        found.append(Line(work=work, reference=reference, found=f"{pair.ratio:.2f}x", must_be=""))
+    for kind, spec, must_be in (("local", local, "<= 4.4x"), ("full", full, "< 1x")):
+        pair = in_turn(_attention(local, 65536, device), _attention(spec, 16384, device))
+        found.append(_ratio("local attention, 12 heads, n=65536", f"{kind}, n=16384", pair.ratio, pair.first, must_be))
     return found
 
 
-def _attention_seconds(spec: AttentionSpec, n: int, device: torch.device) -> float:
+def _attention(spec: AttentionSpec, n: int, device: torch.device) -> Callable[[], object]:
     q, k, v = torch.randn(3, 1, models.N_HEADS, n, models.HEAD_SIZE, device=device)
     heads = HeadInputs(spec=spec, q_BHND=q, k_BKMD=k)
-    attend(heads, v)
-    return min(seconds(lambda: attend(heads, v)) for _ in range(3))
+    return lambda: attend(heads, v)
 
 
 def _random_head(n: int, device: torch.device, *, causal: bool) -> HeadScores:
