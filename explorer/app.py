@@ -28,14 +28,16 @@ from explorer.samples import Sample, bundled_samples
 from explorer.settings.remember import settings_of, state_of
 from explorer.settings.schema import Settings, WindowSettings
 from explorer.settings.store import APPLICATION, SettingsStore, runs_path, settings_path
-from explorer.state.app_state import AppState, Assumed, ModelInput, Notice
+from explorer.state.app_state import AppState, ModelInput, Notice
 from explorer.state.errands import Errand, KilledRunsQuery
 from explorer.state.moves import add_notice, in_same_layout, open_source, set_inputs
 from explorer.state.queries import LaneName
+from explorer.state.source import Assumed
 from explorer.state.store import Store
 from explorer.state.training_moves import with_killed_runs
 from explorer.theme.manager import ThemeChoice, ThemeManager
 from explorer.trainer import Trainer
+from explorer.workers.answers import ANSWERS
 from explorer.workers.bridge import Bridge
 from explorer.workers.engine import Engine
 from explorer.workers.lane import Lane
@@ -131,7 +133,7 @@ def build(
         themes,
         settings,
         keeper=keeper,
-        engine=engine or Engine(),
+        engine=engine or Engine(ANSWERS),
         samples=bundled_samples() if samples is None else samples,
     )
 

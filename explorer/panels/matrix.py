@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QComboBox, QLabel, QVBoxLayout, QWidget
 from explorer.panels.panel import Panel
 from explorer.plots.heatmap import HeatmapPlot
 from explorer.plots.hover_card import HoverCard
-from explorer.state.app_state import AppState, Cell, Span, Viewport
+from explorer.state.app_state import AppState, Cell, Viewport
 from explorer.state.moves import hover_cell, lock_cell, pick_head, pick_site, set_display, set_viewport
+from explorer.state.source import Span
 from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import SPACE_3
 from explorer.viewmodels.colormap_labels import COLORMAP_LABELS

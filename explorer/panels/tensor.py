@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QComboBox, QLabel, QSplitter, QStackedWidget, QTab
 from explorer.panels.panel import Panel
 from explorer.plots.curves import CurvePlot
 from explorer.plots.heatmap import HeatmapPlot
-from explorer.state.app_state import AppState, Span
+from explorer.state.app_state import AppState
 from explorer.state.moves import pick_head
+from explorer.state.source import Span
 from explorer.state.tensor_moves import pick_head_part, set_pooling, set_tensor_port
 from explorer.state.tensors import TensorPort
 from explorer.theme.fonts import caption_font

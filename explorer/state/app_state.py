@@ -15,6 +15,7 @@ from core_model.checkpoint.hub_cache import CachedModel
 from core_model.results import ModelInfo, Reads, SiteInfo
 from explorer.state.export import ExportChoices
 from explorer.state.given_file import GivenFile
+from explorer.state.source import Source, Span
 from explorer.state.tensors import TensorChoice
 from explorer.state.training import TrainingDraft, TrainingFacts, WatchedHead
 
@@ -25,24 +26,6 @@ ScaleName: TypeAlias = Literal["linear", "log", "row_max", "sink_excluded"]
 ColormapName: TypeAlias = Literal["viridis", "cividis", "magma", "grey"]
 ThemeName: TypeAlias = Literal["system", "light", "dark"]
 LayoutName: TypeAlias = Literal["explore", "train", "learn"]
-Span: TypeAlias = tuple[int, int]
-"""First index and one past the last."""
-Assumed: TypeAlias = tuple[tuple[str, int | str], ...]
-"""Facts that a person gave because no file states them, by name."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """A checkpoint to look at. `opening` counts openings, so that a path opened again is read again.
-
-    `assume` answers what its files do not say, for example (("n_heads", 4),) or, of an adapter, (("base", path),).
-    A bundled sample is not a recent file.
-    """
-
-    path: Path
-    opening: int = 0
-    is_sample: bool = False
-    assume: Assumed = ()
 
 
 @dataclass(frozen=True, kw_only=True)

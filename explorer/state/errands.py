@@ -9,9 +9,10 @@ from typing import ClassVar, Generic
 
 from core_model.checkpoint.hub_offer import Offer
 from core_model.results import RunInfo
-from explorer.state.app_state import CacheListing, OpenedModel, Source
+from explorer.state.app_state import CacheListing, OpenedModel
 from explorer.state.moves import Move
 from explorer.state.queries import LaneName, Query, R
+from explorer.state.source import Source
 
 
 @dataclass(frozen=True, kw_only=True)

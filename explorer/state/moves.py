@@ -10,7 +10,6 @@ from typing import TypeAlias
 from core_model.sites import ATTENTION_SITES
 from explorer.state.app_state import (
     AppState,
-    Assumed,
     CacheListing,
     Cell,
     LayoutName,
@@ -18,7 +17,6 @@ from explorer.state.app_state import (
     Notice,
     OpenedModel,
     Selection,
-    Source,
     ThemeName,
     Tokens,
     TraceFacts,
@@ -26,6 +24,7 @@ from explorer.state.app_state import (
 )
 from explorer.state.export import ExportChoices
 from explorer.state.given_file import FileKind, GivenFile
+from explorer.state.source import Assumed, Source
 
 Move: TypeAlias = Callable[[AppState], AppState]
 _RECENT_LIMIT = 12

@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 from core_model.errors import CoreError, PickleError, TokenizerError
 from core_model.results import PositionEncoding, Reduce
 from explorer.state.answers import HeadsAnswer, InspectorAnswer, MatrixAnswer, PictureAnswer, TrainingOptions
-from explorer.state.app_state import AppState, Cell, ModelInput, OpenedModel, Source, Span, Tokens, TraceFacts
+from explorer.state.app_state import AppState, Cell, ModelInput, OpenedModel, Tokens, TraceFacts
+from explorer.state.source import Source, Span
 
 R = TypeVar("R")
-LaneName: TypeAlias = Literal["interactive", "io", "errands", "training"]
+LaneName: TypeAlias = Literal["interactive", "io", "errands"]
 
 POOLED_AT_ONCE = 8192 * 8192
 """Cells of a matrix that are pooled while one waits; more are sampled first."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from core_model.results import Pooling, TensorView
-from explorer.state.app_state import AppState, Source, Span
+from explorer.state.app_state import AppState
 from explorer.state.queries import LaneName, Query
+from explorer.state.source import Source, Span
 from explorer.state.tensors import HeadCut, SpectrumAnswer, Subject, TensorAnswer, TensorList
 
 PICTURE_SIZE = 1024, 1024

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from core_model.results import HeadPart, Pooling, TensorInfo, TensorStatistics, TensorView
-
-if TYPE_CHECKING:
-    from explorer.state.app_state import Source, Span
+from explorer.state.source import Source, Span
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,15 @@ from core_model.errors import TraceError
 from explorer.figures.files import DATA_FORMATS, format_of
 from explorer.figures.queries import TableQuery
 from explorer.figures.spec import FigureOptions, FigureSpec, Provenance
-from explorer.state.app_state import AppState, Display, ModelInput, OpenedModel, ScaleName, Source
+from explorer.state.app_state import AppState, Display, ModelInput, OpenedModel, ScaleName
 from explorer.state.queries import MatrixQuery, OpenQuery, TraceQuery
+from explorer.state.source import Source
 from explorer.verbs.giving import add_input, given, require_readable
 from explorer.verbs.progress import ProgressLine
 from explorer.verbs.source import add_path, assumed
 from explorer.viewmodels.attention import matrix_picture
 from explorer.viewmodels.records import COLORMAPS, Span
+from explorer.workers.answers import ANSWERS
 from explorer.workers.engine import Engine
 
 MOST_CELLS = 2048
@@ -87,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = given(arguments)
     trace = TraceQuery(source=Source(path=arguments.path, assume=assumed(arguments)), inputs=inputs)
     with ProgressLine("attention") as line:
-        engine = Engine()
+        engine = Engine(ANSWERS)
         try:
             opened = engine.answer(OpenQuery(source=trace.source), CancelToken(), line.update)
             source = _provenance(engine, opened, arguments, inputs, line)

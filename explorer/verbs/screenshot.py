@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, get_args
 from core_model.errors import CoreError
 from explorer.figures.files import ExportError, whole_file
 from explorer.samples import bundled_samples
-from explorer.state.app_state import Assumed, Cell, ColormapName, LayoutName, ModelInput, ScaleName, Selection
+from explorer.state.app_state import Cell, ColormapName, LayoutName, ModelInput, ScaleName, Selection
 from explorer.state.moves import in_same_layout, lock_cell, open_source
 from explorer.state.queries import matrix_query
+from explorer.state.source import Assumed
 from explorer.state.training_moves import set_draft, set_runs_folder, with_training
 from explorer.verbs.giving import add_input, given, require_readable
 from explorer.verbs.source import add_assumed, assumed

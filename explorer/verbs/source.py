@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from explorer.state.app_state import Assumed
+from explorer.state.source import Assumed
 
 
 def add_path(parser: argparse.ArgumentParser) -> None:

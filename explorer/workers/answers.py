@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from core_model.results import PositionEncoding, read_only
@@ -43,6 +42,7 @@ from explorer.state.queries import (
 )
 from explorer.state.tensor_queries import SpectrumQuery, TensorListQuery, TensorPartQuery, TensorQuery
 from explorer.viewmodels.token_names import token_names
+from explorer.workers.engine import AnswerFunction, Engine
 from explorer.workers.errands import (
     answer_cache,
     answer_download,
@@ -57,9 +57,6 @@ from explorer.workers.tensors import answer_spectrum, answer_tensor, answer_tens
 
 if TYPE_CHECKING:
     from core_model.tokenize import Encoding
-    from explorer.workers.engine import Engine
-
-AnswerFunction: TypeAlias = Callable[["Engine", Any, CancelToken, Progress], Any]
 
 
 def _open(engine: Engine, query: OpenQuery | ModelCardQuery, cancel: CancelToken, progress: Progress) -> OpenedModel:

@@ -6,12 +6,14 @@ Everything here runs on a lane's thread, and torch is imported there by what is 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from core_model.cancel import CancelToken, Progress
-from explorer.state.app_state import ModelInput, OpenedModel, Source, Tokens
-from explorer.state.queries import Query, R, TraceQuery
-from explorer.workers.answers import ANSWERS
+from explorer.state.app_state import ModelInput, OpenedModel, Tokens
+from explorer.state.queries import AnyQuery, Query, R, TraceQuery
+from explorer.state.source import Source
 from explorer.workers.inputs import inputs_of, reads_of
 from explorer.workers.lru import Lru
 
@@ -22,19 +24,23 @@ if TYPE_CHECKING:
 
 _GIB = 1 << 30
 _OPEN_AT_ONCE = 4
-"""Checkpoints whose files are held open. One that is closed while an old question still reads it fails that question,
-which nobody waits for."""
+"""Checkpoints whose files are held open; more only while an answer that may read one of them is under way."""
+
+AnswerFunction: TypeAlias = Callable[["Engine", Any, CancelToken, Progress], Any]
 
 
 class Engine:
-    """Answers any query of explorer.state.queries; `answers.py` says how for each kind.
+    """Answers any query by the function that `answers` has for its kind.
 
-    Within one lane answers come one after another; the caches may be used by two lanes at a time.
+    Within one lane answers come one after another; the caches may be used by several lanes at a time.
     """
 
-    def __init__(self) -> None:
-        self._opening = threading.Lock()
-        self._checkpoints: Lru[Source, Checkpoint] = Lru(_OPEN_AT_ONCE, lambda checkpoint: checkpoint.close())
+    def __init__(self, answers: Mapping[type[AnyQuery], AnswerFunction]) -> None:
+        self._answers = answers
+        self._counting = threading.Lock()
+        self._n_under_way = 0
+        self._to_close: list[Checkpoint] = []
+        self._checkpoints: Lru[Source, Checkpoint] = Lru(_OPEN_AT_ONCE, self._to_close.append)
         self._models: Lru[Source, Transformer] = Lru(4 * _GIB)
         self._expressible: Lru[Source, tuple[tuple[str, str], ...]] = Lru(_OPEN_AT_ONCE)
         self._traces: Lru[TraceQuery, Trace] = Lru(_GIB)
@@ -45,18 +51,31 @@ class Engine:
 
         Raises CoreError for what the person can act on, Cancelled when the token was set.
         """
-        return ANSWERS[type(query)](self, query, cancel, progress)
+        with self._under_way():
+            return self._answers[type(query)](self, query, cancel, progress)
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """What the cache drops meanwhile may still be read by an answer of any lane: the last to end closes it."""
+        with self._counting:
+            self._n_under_way += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._n_under_way -= 1
+                while self._to_close and not self._n_under_way:
+                    self._to_close.pop().close()
 
     def checkpoint(self, source: Source) -> Checkpoint:
         """The opened checkpoint, from the cache when it was opened before."""
-        with self._opening:
-            held = self._checkpoints.get(source)
-            if held is None:
-                from core_model.checkpoint import open_checkpoint
 
-                held = open_checkpoint(source.path, assume=dict(source.assume) or None)
-                self._checkpoints.put(source, held, 1)
-            return held
+        def make() -> Checkpoint:
+            from core_model.checkpoint import open_checkpoint
+
+            return open_checkpoint(source.path, assume=dict(source.assume) or None)
+
+        return self._checkpoints.get_or_make(source, make)
 
     def opened(self, source: Source) -> OpenedModel:
         """What the checkpoint turned out to be, as far as it has been read by now."""
@@ -74,33 +93,28 @@ class Engine:
 
     def _families(self, source: Source) -> tuple[tuple[str, str], ...]:
         """Key and label of the families that can express the model; asked once, for it takes a tenth of a second."""
-        held = self._expressible.get(source)
-        if held is None:
+
+        def make() -> tuple[tuple[str, str], ...]:
             from core_model.checkpoint.export import expressing_families
 
             checkpoint = self.checkpoint(source)
             can = checkpoint.config is not None and checkpoint.info.refusal is None
             families = expressing_families(checkpoint.config) if can and checkpoint.config else ()
-            held = tuple((family.key, family.label) for family in families)
-            self._expressible.put(source, held, 1)
-        return held
+            return tuple((family.key, family.label) for family in families)
+
+        return self._expressible.get_or_make(source, make)
 
     def model(self, source: Source, cancel: CancelToken, progress: Progress) -> Transformer:
         """The loaded model in eval mode. Raises CheckpointError when any weight is missing or mis-shaped."""
-        held = self._models.get(source)
-        if held is None:
-            held = self.checkpoint(source).load_model(cancel=cancel, progress=progress)
-            size = sum(parameter.nbytes for parameter in held.parameters())
-            self._models.put(source, held, size)
-        return held
+        return self._models.get_or_make(
+            source,
+            lambda: self.checkpoint(source).load_model(cancel=cancel, progress=progress),
+            lambda model: sum(parameter.nbytes for parameter in model.parameters()),
+        )
 
     def inputs(self, source: Source, given: ModelInput) -> Inputs:
         """What the model reads; see `inputs_of`."""
-        held = self._inputs.get((source, given))
-        if held is None:
-            held = inputs_of(self.checkpoint(source), given)
-            self._inputs.put((source, given), held, 1)
-        return held
+        return self._inputs.get_or_make((source, given), lambda: inputs_of(self.checkpoint(source), given))
 
     def tokens(self, source: Source, given: ModelInput) -> Tokens:
         """What was given as tokens, patches or frames, in the stacks that read it."""
@@ -114,16 +128,17 @@ class Engine:
 
     def trace(self, query: TraceQuery, cancel: CancelToken, progress: Progress) -> Trace:
         """The forward pass over an input, run once and kept."""
-        held = self._traces.get(query)
-        if held is None:
+
+        def make() -> Trace:
             from core_model.trace import run_trace
 
             model, inputs = self.model(query.source, cancel, progress), self.inputs(query.source, query.inputs)
-            held = run_trace(model, inputs, cancel=cancel, progress=progress)
-            self._traces.put(query, held, held.n_bytes)
-        return held
+            return run_trace(model, inputs, cancel=cancel, progress=progress)
+
+        return self._traces.get_or_make(query, make, lambda trace: trace.n_bytes)
 
     def close(self) -> None:
         """Let go of everything that is held."""
-        for cache in (self._traces, self._models, self._inputs, self._checkpoints):
-            cache.clear()
+        with self._under_way():
+            for cache in (self._traces, self._models, self._inputs, self._checkpoints):
+                cache.clear()

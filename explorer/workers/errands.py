@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint.hub_offer import Offer
@@ -20,9 +19,7 @@ from explorer.state.errands import (
     OfferQuery,
     SaveAsFamilyQuery,
 )
-
-if TYPE_CHECKING:
-    from explorer.workers.engine import Engine
+from explorer.workers.engine import Engine
 
 
 def answer_health(engine: Engine, query: HealthQuery, cancel: CancelToken, progress: Progress) -> OpenedModel:

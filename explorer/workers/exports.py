@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
 from explorer.figures.data import AttentionTable, Block, csv_text, save_table
 from explorer.figures.files import format_of
 from explorer.figures.queries import FigureQuery, Preview, PreviewQuery, TableQuery
-
-if TYPE_CHECKING:
-    from explorer.workers.engine import Engine
+from explorer.workers.engine import Engine
 
 
 def answer_preview(engine: Engine, query: PreviewQuery, cancel: CancelToken, progress: Progress) -> Preview:

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -22,6 +23,8 @@ class Lru(Generic[K, V]):
         self._let_go = let_go
         self._held: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._lock = threading.Lock()
+        self._making: WeakValueDictionary[K, threading.Lock] = WeakValueDictionary()
+        """Each lives as long as somebody makes its value or waits for it."""
 
     def get(self, key: K) -> V | None:
         """The value, now the one used last; None when it is not held."""
@@ -30,6 +33,17 @@ class Lru(Generic[K, V]):
                 return None
             self._held.move_to_end(key)
             return self._held[key][0]
+
+    def get_or_make(self, key: K, make: Callable[[], V], weigh: Callable[[V], int] = lambda value: 1) -> V:
+        """The value, made first if it is not held: once, however many threads ask. What `make` raises is passed on."""
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            value = self.get(key)
+            if value is None:
+                value = make()
+                self.put(key, value, weigh(value))
+            return value
 
     def put(self, key: K, value: V, n_bytes: int) -> None:
         """Hold a value in the place of the one that had its key."""

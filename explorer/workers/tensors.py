@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from core_model.cancel import CancelToken, Progress
 from core_model.pieces import PiecewiseArray, as_matrix
 from core_model.results import TensorView
-from explorer.state.app_state import Source
+from explorer.state.source import Source
 from explorer.state.tensor_queries import PICTURE_SIZE, SpectrumQuery, TensorListQuery, TensorPartQuery, TensorQuery
 from explorer.state.tensors import SpectrumAnswer, Subject, TensorAnswer, TensorList
-
-if TYPE_CHECKING:
-    from explorer.workers.engine import Engine
+from explorer.workers.engine import Engine
 
 
 def answer_tensor_list(engine: Engine, query: TensorListQuery, cancel: CancelToken, progress: Progress) -> TensorList:

@@ -12,7 +12,8 @@ from pytestqt.qtbot import QtBot
 from explorer.app import Explorer, build
 from explorer.settings.schema import Settings
 from explorer.settings.store import SettingsStore
-from explorer.state.app_state import Assumed, ModelInput
+from explorer.state.app_state import ModelInput
+from explorer.state.source import Assumed
 from tests.explorer.models import save_decoder, save_encoder, save_encoder_decoder
 
 PATIENCE_MS = 30_000

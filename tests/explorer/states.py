@@ -7,7 +7,8 @@ from pathlib import Path
 
 from core_model.results import Fact, ModelInfo, SiteInfo
 from core_model.tokenize.encoding import Encoding
-from explorer.state.app_state import AppState, ModelInput, OpenedModel, Selection, Source, Tokens, TraceFacts
+from explorer.state.app_state import AppState, ModelInput, OpenedModel, Selection, Tokens, TraceFacts
+from explorer.state.source import Source
 
 SOURCE = Source(path=Path("/models/tiny"))
 INPUTS = ModelInput(text="the cat sat")

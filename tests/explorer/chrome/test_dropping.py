@@ -7,8 +7,9 @@ import pytest
 
 from core_model.results import Reads
 from explorer.chrome.dropping import DropError, drop_move
-from explorer.state.app_state import AppState, ModelInput, Source
+from explorer.state.app_state import AppState, ModelInput
 from explorer.state.given_file import GivenFile
+from explorer.state.source import Source
 from explorer.state.training_moves import set_draft
 from tests.explorer.states import opened, traced_state
 

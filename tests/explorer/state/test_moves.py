@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core_model.results import RunInfo
-from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Source, Tokens
+from explorer.state.app_state import AppState, Cell, ModelInput, Selection, Tokens
 from explorer.state.given_file import GivenFile
 from explorer.state.moves import (
     Move,
@@ -23,6 +23,7 @@ from explorer.state.moves import (
     with_tokens,
     with_trace,
 )
+from explorer.state.source import Source
 from explorer.state.training_moves import with_killed_runs, with_training
 from tests.explorer.states import INPUTS, SOURCE, encoding, model_info, opened, site, tokens, trace_facts, traced_state
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from explorer.state.app_state import AppState, Source
+from explorer.state.app_state import AppState
 from explorer.state.moves import pick_head
+from explorer.state.source import Source
 from explorer.state.tensor_moves import pick_head_part, pick_tensor, set_pooling, set_tensor_port
 from explorer.state.tensor_queries import spectrum_query, tensor_list_query, tensor_part_query, tensor_query
 from explorer.state.tensors import HeadCut, TensorPort

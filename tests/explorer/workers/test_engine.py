@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from core_model.cancel import CancelToken
+from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint import Checkpoint
 from core_model.errors import Cancelled, CheckpointError, TokenizerError
-from explorer.state.app_state import Cell, ModelInput, Source, Span
-from explorer.state.errands import SaveAsFamilyQuery
+from core_model.nn.transformer import Transformer
+from explorer.state.app_state import Cell, ModelInput
+from explorer.state.errands import HealthQuery, SaveAsFamilyQuery
 from explorer.state.queries import (
     HeadsQuery,
     InspectorQuery,
@@ -24,6 +29,8 @@ from explorer.state.queries import (
     TokensQuery,
     TraceQuery,
 )
+from explorer.state.source import Source, Span
+from explorer.workers.answers import ANSWERS
 from explorer.workers.engine import Engine
 from tests.core_model.checkpoint import tiny
 from tests.explorer.models import (
@@ -51,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    engine = Engine()
+    engine = Engine(ANSWERS)
     yield engine
     engine.close()
 
@@ -172,6 +179,42 @@ def test_only_so_many_checkpoints_keep_their_files_open(engine: Engine, folder: 
     for opening in range(1, 6):
         engine.checkpoint(Source(path=folder / "decoder", opening=opening))
     assert engine.checkpoint(Source(path=folder / "decoder")) is not first
+
+
+def test_what_an_answer_still_reads_stays_open_whatever_is_opened_meanwhile(engine: Engine, folder: Path) -> None:
+    """Four others, as many as are held, are opened on another lane while all weights are looked at."""
+    source = Source(path=folder / "decoder")
+    checkpoint = engine.checkpoint(source)
+    name = next(iter(checkpoint.tensors))
+
+    def open_others(fraction: float) -> None:
+        for opening in range(1, 5):
+            lane = threading.Thread(target=ask, args=(engine, OpenQuery(source=replace(source, opening=opening))))
+            lane.start()
+            lane.join()
+
+    assert engine.answer(HealthQuery(source=source), CancelToken(), open_others).info.name == "decoder"
+    with pytest.raises(CheckpointError, match="has been closed"):
+        checkpoint.read_tensor(name)
+
+
+def test_a_model_that_two_lanes_want_at_once_is_loaded_once(
+    engine: Engine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, loaded = Source(path=folder / "decoder"), []
+    together, load = threading.Barrier(2), Checkpoint.load_model
+
+    def slow(checkpoint: Checkpoint, *, cancel: CancelToken, progress: Progress) -> Transformer:
+        loaded.append(source)
+        with suppress(threading.BrokenBarrierError):  # broken when no second one comes, as it should be
+            together.wait(0.2)
+        return load(checkpoint, cancel=cancel, progress=progress)
+
+    monkeypatch.setattr(Checkpoint, "load_model", slow)
+    with ThreadPoolExecutor(2) as lanes:
+        first, second = lanes.map(lambda _: engine.model(source, CancelToken(), lambda fraction: None), range(2))
+    assert first is second
+    assert len(loaded) == 1
 
 
 def test_saving_a_model_that_has_been_run_loads_nothing_again(

@@ -14,9 +14,11 @@ from core_model.cancel import CancelToken
 from core_model.checkpoint import open_checkpoint
 from core_model.errors import InputError
 from core_model.trace import run_trace
-from explorer.state.app_state import ModelInput, Source
+from explorer.state.app_state import ModelInput
 from explorer.state.given_file import GivenFile
 from explorer.state.queries import InspectorQuery, MatrixQuery, PictureQuery, Query, R, TokensQuery, TraceQuery
+from explorer.state.source import Source
+from explorer.workers.answers import ANSWERS
 from explorer.workers.engine import Engine
 from tests.explorer.models import save_picture_encoder, save_towers
 
@@ -29,7 +31,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    engine = Engine()
+    engine = Engine(ANSWERS)
     yield engine
     engine.close()
 

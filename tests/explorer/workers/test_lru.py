@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from explorer.workers.lru import Lru
 
 
@@ -35,3 +37,17 @@ def test_every_dropped_value_is_let_go_once() -> None:
     cache.put("b", "B2", 1)
     cache.clear()
     assert gone == ["A", "B", "C", "B2"]
+
+
+def test_what_is_held_is_not_made_again_and_what_is_made_is_weighed() -> None:
+    cache: Lru[str, str] = Lru(10)
+    assert cache.get_or_make("a", lambda: "new", len) == "new"
+    assert cache.get_or_make("a", lambda: "newer", len) == "new"
+    assert cache.n_bytes == 3
+
+
+def test_what_could_not_be_made_is_made_when_asked_again() -> None:
+    cache: Lru[str, float] = Lru(10)
+    with pytest.raises(ZeroDivisionError):
+        cache.get_or_make("a", lambda: 1 / 0)
+    assert cache.get_or_make("a", lambda: 0.5) == 0.5

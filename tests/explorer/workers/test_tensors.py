@@ -10,10 +10,11 @@ import pytest
 from core_model.cancel import CancelToken
 from core_model.checkpoint import open_checkpoint
 from core_model.errors import Cancelled, CheckpointError, TraceError
-from explorer.state.app_state import Source
 from explorer.state.queries import Query, R
+from explorer.state.source import Source
 from explorer.state.tensor_queries import SpectrumQuery, TensorListQuery, TensorPartQuery, TensorQuery
 from explorer.state.tensors import HeadCut
+from explorer.workers.answers import ANSWERS
 from explorer.workers.engine import Engine
 from tests.explorer.models import N_HEADS, save_encoder_decoder
 
@@ -27,7 +28,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    engine = Engine()
+    engine = Engine(ANSWERS)
     yield engine
     engine.close()
 
