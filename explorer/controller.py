@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from explorer.state.app_state import AppState, Notice
@@ -19,6 +18,7 @@ from explorer.viewmodels.guidance import obstacle
 from explorer.workers.bridge import Bridge
 from explorer.workers.lane import Lane
 from explorer.workers.lru import Lru
+from explorer.workers.weight import weight_of
 
 _ANSWER_BUDGET = 256 << 20
 _PROGRESS_MS = 33
@@ -229,7 +229,7 @@ class Controller(QObject):
             if outcome.slot == "tokens":
                 self._store.settle(without_tokens)
         else:
-            self._answers.put(outcome.query, outcome.result, _weight(outcome.result))
+            self._answers.put(outcome.query, outcome.result, weight_of(outcome.result))
             if outcome.slot in FACTS:
                 self._store.settle(_LEARN[outcome.slot](outcome.result))
         self._tell_all()
@@ -254,7 +254,7 @@ class Controller(QObject):
     def _report_unseen(self, problem: Problem) -> None:
         """A checkpoint that cannot be opened is told where the picture would be; by a message where none would be."""
         is_seen = any(panel.is_visible for panel in self._panels.values())
-        if not problem.is_bug and not problem.is_cancelled and not is_seen:
+        if not problem.is_bug and not is_seen:
             text = f"{problem.what}: {problem.message}"
             self._store.settle(add_notice(Notice(severity="error", text=text, details=problem.details)))
 
@@ -299,12 +299,3 @@ class Controller(QObject):
 
 def _stopped() -> Problem:
     return Problem(what="Stopped", message="", remedy="retry", is_cancelled=True)
-
-
-def _weight(result: object) -> int:
-    """Bytes of the arrays in a frozen record, in records within it too."""
-    if isinstance(result, np.ndarray):
-        return result.nbytes
-    if is_dataclass(result):
-        return sum(_weight(getattr(result, field.name)) for field in fields(result))
-    return 64

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from psygnal import Signal
 
 from explorer.state.app_state import AppState
 
 _HISTORY_LIMIT = 200
-_UNDONE = ("source", "inputs", "is_input_kept", "selection", "display", "model", "tokens", "trace")
-"""Fields that undo brings back: intents, with the facts that belonged to them."""
+_UNDONE = "source", "inputs", "is_input_kept", "selection", "display", "model", "trace"
+"""Fields that undo brings back: intents, with the facts that belonged to them; but for tokens, which weigh 250 bytes
+each and are asked again where they are not known by then."""
+_Step: TypeAlias = dict[str, Any]
+"""Their values."""
 
 
 class Store:
@@ -22,8 +26,8 @@ class Store:
 
     def __init__(self, state: AppState | None = None) -> None:
         self._state = state or AppState()
-        self._past: list[AppState] = []
-        self._future: list[AppState] = []
+        self._past: deque[_Step] = deque(maxlen=_HISTORY_LIMIT)
+        self._future: list[_Step] = []
 
     @property
     def state(self) -> AppState:
@@ -47,12 +51,11 @@ class Store:
 
     def apply(self, move: Callable[[AppState], AppState]) -> None:
         """The same with a function from state to state."""
-        before = self._state
-        after = move(before)
-        if after == before:
+        after = move(self._state)
+        if after == self._state:
             return
-        self._past = [*self._past[-(_HISTORY_LIMIT - 1) :], before]
-        self._future = []
+        self._past.append(self._step)
+        self._future.clear()
         self._set(after)
 
     def settle(self, move: Callable[[AppState], AppState]) -> None:
@@ -64,17 +67,21 @@ class Store:
     def undo(self) -> None:
         """Go one step back; nothing when there is none."""
         if self._past:
-            self._future.append(self._state)
+            self._future.append(self._step)
             self._restore(self._past.pop())
 
     def redo(self) -> None:
         """Take the last undo back; nothing when there is none."""
         if self._future:
-            self._past.append(self._state)
+            self._past.append(self._step)
             self._restore(self._future.pop())
 
-    def _restore(self, then: AppState) -> None:
-        self._set(replace(self._state, **{name: getattr(then, name) for name in _UNDONE}))
+    @property
+    def _step(self) -> _Step:
+        return {name: getattr(self._state, name) for name in _UNDONE}
+
+    def _restore(self, then: _Step) -> None:
+        self._set(replace(self._state, **then))
 
     def _set(self, after: AppState) -> None:
         before, self._state = self._state, after

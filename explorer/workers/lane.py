@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from core_model.cancel import CancelToken, Progress
-from core_model.errors import Cancelled, CoreError
+from core_model.errors import CoreError
 from explorer.state.outcome import Outcome, Problem
 from explorer.state.queries import AnyQuery
 
@@ -41,8 +41,8 @@ class Lane:
     """Per slot one running and one pending job: a newer query cancels the first and replaces the second.
 
     Pending jobs go by the rank of their queries, equal ones in the order they came.
-    `answer` runs on the lane's thread; `report` is called there with every Outcome that was not overtaken. A thread is
-    never terminated: closing cancels and waits for the next check of the token.
+    `answer` runs on the lane's thread; `report` is called there with every Outcome but those of cancelled jobs, for
+    which nobody waits. A thread is never terminated: closing cancels and waits for the next check of the token.
     """
 
     def __init__(self, name: str, answer: Answer, report: Callable[[Outcome], None]) -> None:
@@ -65,7 +65,7 @@ class Lane:
             self._changed.notify()
 
     def cancel(self, slot: str) -> None:
-        """Stop what the slot asked, reported as cancelled only if it was running. Any thread."""
+        """Stop what the slot asked; nothing more is heard of it. Any thread."""
         with self._changed:
             self._drop(slot)
 
@@ -98,10 +98,9 @@ class Lane:
             outcome = self._run(job)
             with self._changed:
                 self._running = None
-                overtaken = job.cancel.cancelled and job.slot in self._pending
-                if self._closing or overtaken:
-                    continue
-            self._report(outcome)
+                is_wanted = not job.cancel.cancelled
+            if is_wanted:
+                self._report(outcome)
 
     def _next(self) -> _Job | None:
         with self._changed:
@@ -117,8 +116,6 @@ class Lane:
         try:
             job.cancel.check()
             result = self._answer(job.query, job.cancel, job.note_progress)
-        except Cancelled as error:
-            result = Problem(what=failed, message=str(error), is_cancelled=True)
         except CoreError as error:
             details, remedy = traceback.format_exc(), job.query.remedy_for(error)
             result = Problem(what=failed, message=str(error), details=details, remedy=remedy)

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from pytestqt.qtbot import QtBot
 
+from core_model.cancel import CancelToken, Progress
 from explorer.controller import Controller
 from explorer.state.app_state import ModelInput
 from explorer.state.moves import open_source, pick_head, set_display, set_inputs
 from explorer.state.outcome import Outcome, Problem
 from explorer.state.queries import (
+    AnyQuery,
     MatrixQuery,
     OpenQuery,
     TokensQuery,
     TraceQuery,
     heads_query,
     matrix_query,
+    training_options_query,
 )
 from explorer.state.store import Store
 from explorer.workers.bridge import Bridge
-from explorer.workers.lane import Running
+from explorer.workers.lane import Lane, Running
 from tests.explorer.controller.bench import Bench, FakeLane, Memory, both_lanes
 from tests.explorer.states import INPUTS, SOURCE, model_info, opened, tokens, trace_facts, traced_state
 
@@ -208,3 +213,30 @@ def test_a_state_that_is_known_already_asks_for_its_pictures_only_after_its_fact
     controller.start()
     assert set(lane.asked) == {"open", "tokens", "trace", "matrix"}
     controller.close(1)
+
+
+def test_a_panel_that_returns_is_not_told_that_what_it_asked_before_was_stopped(qtbot: QtBot) -> None:
+    """A real lane: what was stopped ends while the window is busy, and the same is asked again before it looks."""
+    started, go_on = Queue[AnyQuery](), threading.Event()
+
+    def answer(query: AnyQuery, cancel: CancelToken, progress: Progress) -> str:
+        started.put(query)
+        go_on.wait(5)
+        cancel.check()
+        return "the answer"
+
+    bridge, panel = Bridge(), Memory()
+    lane = Lane("test", answer, bridge.deliver)
+    controller = Controller(Store(), {"io": lane}, bridge)
+    controller.present("options", training_options_query, panel)
+    controller.set_visible("options", True)
+    controller.start()
+    asked = started.get(timeout=5)
+    controller.set_visible("options", False)
+    lane.submit("another", asked)
+    go_on.set()
+    started.get(timeout=5)  # the first has ended when the next begins
+    controller.set_visible("options", True)
+    qtbot.waitUntil(lambda: controller.is_idle)
+    assert panel.news == ["waiting", "the answer"]
+    assert controller.close(5)

@@ -1,12 +1,23 @@
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
-from explorer.state.app_state import AppState, Cell, Selection
-from explorer.state.moves import hover_cell, open_source, pick_head, set_display, set_layout, set_theme
+from explorer.state.app_state import AppState, Cell, ModelInput, Selection
+from explorer.state.moves import (
+    hover_cell,
+    open_source,
+    pick_head,
+    set_display,
+    set_inputs,
+    set_layout,
+    set_theme,
+    with_tokens,
+)
 from explorer.state.store import Store
-from tests.explorer.states import traced_state
+from tests.explorer.states import tokens, traced_state
 
 
 def test_a_watcher_hears_of_each_change_once_with_what_was_before() -> None:
@@ -50,6 +61,20 @@ def test_undo_of_opening_brings_back_the_model_with_its_facts() -> None:
     assert store.state.current_model is None
     store.undo()
     assert store.state == before
+
+
+def test_the_tokens_of_a_text_that_was_replaced_are_not_kept_for_undo() -> None:
+    store, first, second = Store(traced_state()), ModelInput(text="a"), ModelInput(text="b")
+    store.apply(set_inputs(first))
+    store.settle(with_tokens(tokens("a", inputs=first)))
+    replaced = weakref.ref(store.state.tokens)
+    store.apply(set_inputs(second))
+    store.settle(with_tokens(tokens("b", inputs=second)))
+    gc.collect()
+    assert replaced() is None
+    store.undo()
+    assert store.state.inputs == first
+    assert store.state.current_tokens is None
 
 
 def test_facts_and_hover_are_no_steps_of_undo() -> None:
