@@ -1,12 +1,16 @@
-"""Why a disk refuses what is to be written, in words of our own, with the next step."""
+"""Writing a file whole or not at all; and why a disk refuses, in words of our own, with the next step."""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
+import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 _REASONS = {
     errno.EDQUOT: ("your disk quota is used up", "free some space or choose another disk"),
@@ -24,6 +28,26 @@ _REASONS = {
 
 _TOLD = re.compile(r"(?:os error|code:) (\d+)")
 """The number of the system's error within a text of Rust's: "No space left on device (os error 28)"."""
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of `path` only when the block ends well; OSError when the disk refuses.
+
+    It is on the disk before it takes the name, so that a crash of the machine leaves one or the other. The temporary
+    sibling is gone afterwards, whatever happens. Where `path` is a link, the file behind it is replaced.
+    """
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def why_not_written(error: OSError, path: Path) -> str:

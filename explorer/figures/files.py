@@ -1,15 +1,13 @@
-"""Formats by file name, and writing a file whole or not at all."""
+"""What a file name says of the format, and writing there."""
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from core_model.disk import why_not_written
+from core_model import disk
 from core_model.errors import CoreError
 
 FIGURE_FORMATS = ("svg", "pdf", "png")
@@ -32,20 +30,9 @@ def format_of(path: Path) -> str:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of `path` only when the block ends well; ExportError when the disk refuses.
-
-    The temporary sibling is gone afterwards, whatever happens. Where `path` is a link, the file behind it is replaced.
-    """
-    target = path.resolve()
-    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+    """`core_model.disk.whole_file`, where what the disk refuses is an ExportError."""
     try:
-        with part.open("xb") as file:
+        with disk.whole_file(path) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
     except OSError as error:
-        raise ExportError(f"Cannot write {path}: {why_not_written(error, path)}.") from error
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+        raise ExportError(f"Cannot write {path}: {disk.why_not_written(error, path)}.") from error

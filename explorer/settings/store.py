@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
+from core_model.disk import whole_file
 from explorer.settings.schema import Settings
 
 APPLICATION = "transformer-explorer"
@@ -49,19 +48,10 @@ class SettingsStore:
             return Settings(), self._set_aside(str(error))
 
     def save(self, settings: Settings) -> None:
-        """Write beside the file, then rename over it: a reader never sees half of it. Raises OSError."""
+        """Write the file, whole or not at all. Raises OSError."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        text = msgspec.json.format(msgspec.json.encode(settings), indent=2)
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self._path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with whole_file(self._path) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(settings), indent=2))
 
     def _set_aside(self, reason: str) -> str:
         kept = next(

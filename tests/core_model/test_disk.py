@@ -1,4 +1,4 @@
-"""Why a disk refuses, in our words."""
+"""Files that are whole or not there, and why a disk refuses, in our words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core_model.disk import error_told_in, existing_parent, what_refuses, why_not_written
+from core_model.disk import error_told_in, existing_parent, what_refuses, whole_file, why_not_written
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -76,3 +76,60 @@ def test_weights_that_the_system_does_not_take_are_its_own_error(tmp_path: Path)
 
 def test_of_a_place_that_nobody_chose_the_reason_alone_is_said(tmp_path: Path) -> None:
     assert what_refuses(PermissionError(errno.EACCES, "Permission denied"), tmp_path) == "writing there is not allowed"
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    with whole_file(path) as file:
+        file.write(b"new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_a_failure_on_the_way_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), whole_file(path) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_the_file_behind_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    with whole_file(tmp_path / "link.csv") as file:
+        file.write(b"new")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text() == "new"
+
+
+def test_a_name_may_be_as_long_as_the_disk_takes(tmp_path: Path) -> None:
+    path = tmp_path / ("字" * 83 + ".csv")
+    with whole_file(path) as file:
+        file.write(b"new")
+    assert (len(os.fsencode(path.name)), path.read_text()) == (253, "new")
+
+
+def test_a_link_to_itself_gives_way_to_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.symlink_to(path)
+    with whole_file(path) as file:
+        file.write(b"new")
+    assert path.read_text() == "new"
+
+
+def test_a_file_is_on_the_disk_before_it_takes_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, written, sync = tmp_path / "a.csv", [], os.fsync
+
+    def note(descriptor: int) -> None:
+        written.append((os.fstat(descriptor).st_size, path.exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    with whole_file(path) as file:
+        file.write(b"four")
+    assert (written, path.read_bytes()) == ([(4, False)], b"four")

@@ -23,26 +23,6 @@ def test_an_unknown_ending_is_refused_with_the_known_ones(name, found):
     assert str(refusal.value) == f"'{name}' {found}: give it one of .svg, .pdf, .png, .csv, .npz."
 
 
-def test_a_file_appears_only_when_it_is_whole(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("old")
-    with whole_file(path) as file:
-        file.write(b"new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert os.listdir(tmp_path) == ["a.csv"]
-
-
-def test_a_failure_on_the_way_leaves_the_old_file_and_nothing_else(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("old")
-    with pytest.raises(ZeroDivisionError), whole_file(path) as file:
-        file.write(b"half")
-        raise ZeroDivisionError
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["a.csv"]
-
-
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -73,12 +53,3 @@ def test_a_missing_folder_a_file_as_folder_and_a_folder_as_file_are_named(tmp_pa
             file.write(b"x")
         assert str(refusal.value) == f"Cannot write {path}: {reason}"
     assert sorted(os.listdir(tmp_path)) == ["file", "folder.csv"]
-
-
-def test_the_file_behind_a_link_is_replaced_and_the_link_stays(tmp_path):
-    (tmp_path / "real.csv").write_text("old")
-    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
-    with whole_file(tmp_path / "link.csv") as file:
-        file.write(b"new")
-    assert (tmp_path / "link.csv").is_symlink()
-    assert (tmp_path / "real.csv").read_text() == "new"

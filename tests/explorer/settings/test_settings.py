@@ -89,6 +89,14 @@ def test_a_failed_save_keeps_the_old_file_and_leaves_nothing_beside_it(
     assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
 
 
+def test_settings_kept_elsewhere_behind_a_link_stay_there(tmp_path: Path) -> None:
+    kept, link = tmp_path / "kept.json", tmp_path / "settings.json"
+    link.symlink_to(kept)
+    SettingsStore(link).save(SETTINGS)
+    assert link.is_symlink()
+    assert SettingsStore(kept).load() == (SETTINGS, None)
+
+
 def test_what_is_remembered_comes_back_into_the_state() -> None:
     assert settings_of(state_of(SETTINGS), SETTINGS.window) == SETTINGS
 
