@@ -72,9 +72,10 @@ def _n_parameters(store: TensorStore, reading: Reading) -> int:
 
 
 def _dtype(store: TensorStore, reading: Reading) -> str:
-    """The stored dtypes of the weights, the most frequent first."""
-    used = reading.match.sites if reading.match else store.entries
-    counts = Counter(store.entries[name].dtype.name for name in used if name in store.entries)
+    """The stored dtypes of the weights, the most frequent first; of all tensors where the model uses none of them."""
+    sites = reading.match.sites if reading.match else {}
+    used = [name for name in sites if name in store.entries] or store.entries
+    counts = Counter(store.entries[name].dtype.name for name in used)
     return ", ".join(name for name, _ in counts.most_common()) or "none"
 
 

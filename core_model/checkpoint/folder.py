@@ -27,6 +27,9 @@ PREPROCESSOR_NAME, PROCESSOR_NAME = "preprocessor_config.json", "processor_confi
 
 _FIRST_CHOICES = ("model.safetensors", "pytorch_model.safetensors")
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<total>\d+)\.safetensors", re.IGNORECASE)
+TRAINING_STATE = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state.*)\..+")
+"""Files that transformers' Trainer leaves beside the weights."""
+_TRAINER_CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".gguf", ".onnx", ".npz", ".pb", ".tflite")
 
 
@@ -119,8 +122,7 @@ def _locate_file(path: Path) -> Location:
 
 def _locate_folder(folder: Path) -> Location:
     """The model in a folder; a cache entry leads to its snapshot."""
-    if cached_name(folder.name) and (folder / "snapshots").is_dir():
-        return _locate_folder(snapshot_of(folder))
+    folder = model_folder(folder)
     weights, indexes = _listed(folder, WEIGHTS_SUFFIX), _listed(folder, INDEX_SUFFIX)
     for name in _FIRST_CHOICES:
         for path in weights:
@@ -134,6 +136,12 @@ def _locate_folder(folder: Path) -> Location:
     if (shards := _shards_like(weights[0], weights)) is not None and len(shards) == len(weights):
         return _location(folder, weights=shards, notes=("the shards have no index: all were opened",))
     return _location(folder, weights=(_only(folder, weights),))
+
+
+def model_folder(folder: Path) -> Path:
+    """The folder with a model's files: the snapshot of an entry of the Hub's cache, else the folder itself."""
+    is_entry = cached_name(folder.name) is not None and (folder / "snapshots").is_dir()
+    return snapshot_of(folder) if is_entry else folder
 
 
 def _listed(folder: Path, suffix: str) -> list[Path]:
@@ -222,8 +230,21 @@ def _nothing_to_open(folder: Path) -> CheckpointError:
             path=folder,
             choices=cached,
         )
-    others = [path for path in entries if path.suffix.lower() in _OTHER_WEIGHTS and path.is_file()]
+    others = [
+        path
+        for path in entries
+        if path.suffix.lower() in _OTHER_WEIGHTS and path.is_file() and not TRAINING_STATE.fullmatch(path.name)
+    ]
     if others:
         first = _not_weights(others[0])
         return type(first)(f"{name} holds no .safetensors file; {first}", path=folder)
+    by_step = {int(saved[1]): path for path in entries if (saved := _TRAINER_CHECKPOINT.fullmatch(path.name))}
+    if by_step:
+        choices = [by_step[step] for step in sorted(by_step)]
+        return SeveralFilesError(
+            f"{name} holds no model, but {counted(len(choices), 'checkpoint')} of a training "
+            f"({some_of([file_name(path) for path in choices])}): choose which to open",
+            path=folder,
+            choices=choices,
+        )
     return CheckpointError(f"{name} holds no .safetensors file: open the folder of a model", path=folder)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from core_model.checkpoint.families.family import Assignment, NameTable, Weights, assignments
 from core_model.config import ModelConfig
 from core_model.shapes import Shape, tensor_shapes
-from core_model.wording import counted, some_of
+from core_model.wording import counted, shown, some_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,11 @@ class Match:
     def problem(self) -> str | None:
         """Why these weights cannot make the model, as one sentence; None when they can."""
         if self.missing:
+            if prefix := self._foreign_prefix():
+                return (
+                    f"all names in the file begin with {shown(prefix)}, which this family's do not: save the weights "
+                    "again without it"
+                )
             verb = "is" if len(self.missing) == 1 else "are"
             return (
                 f"{counted(len(self.missing), 'tensor')} the config asks for {verb} missing from the file "
@@ -58,6 +63,12 @@ class Match:
                 f"({some_of(told)}): check that config.json belongs to these weights"
             )
         return None
+
+    def _foreign_prefix(self) -> str | None:
+        """What all unused names begin with, where what is missing lies behind it: a module the model was a part of."""
+        first = {name.partition(".")[0] for name in self.unexpected}
+        ends = {name.split(".", n_parts)[-1] for name in self.unexpected for n_parts in (1, 2)}
+        return f"{first.pop()}." if len(first) == 1 and ends.issuperset(self.missing) else None
 
 
 def match(table: NameTable, config: ModelConfig, weights: Weights) -> Match:

@@ -21,7 +21,14 @@ from core_model.checkpoint import pickle_child
 from core_model.checkpoint.export import INPUT_FILES, check_new
 from core_model.checkpoint.families import OWN_DOCUMENTS
 from core_model.checkpoint.files import SafetensorsFile, open_regular
-from core_model.checkpoint.folder import CONFIG_NAME, INDEX_SUFFIX, WEIGHTS_SUFFIX
+from core_model.checkpoint.folder import (
+    ADAPTER_CONFIG_NAME,
+    CONFIG_NAME,
+    INDEX_SUFFIX,
+    TRAINING_STATE,
+    WEIGHTS_SUFFIX,
+    model_folder,
+)
 from core_model.checkpoint.recognise import N_FIRST_BYTES, recognise
 from core_model.checkpoint.writing import staged_folder, write_json
 from core_model.disk import error_told_in, why_not_written
@@ -29,7 +36,7 @@ from core_model.errors import CheckpointError
 from core_model.wording import file_name, shown, some_of
 
 _SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
-_NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state.*)\..+")
+_ADAPTER_STEM = "adapter_model"
 _SHARD = re.compile(r"(?P<stem>.+)-\d+-of-\d+\.\w+")
 _POLL_SECONDS = 0.05
 _LEAST_SECONDS, _BYTES_A_SECOND = 120.0, 10e6
@@ -70,7 +77,7 @@ def convert_pickle(
                 _read_in_child(file, new / _new_name(file, len(files)), seconds, room, cancel, part)
             if len(files) > 1:
                 _write_index(new)
-            for name in (CONFIG_NAME, *OWN_DOCUMENTS, *INPUT_FILES):
+            for name in (CONFIG_NAME, ADAPTER_CONFIG_NAME, *OWN_DOCUMENTS, *INPUT_FILES):
                 if (files[0].parent / name).is_file():
                     shutil.copyfile(files[0].parent / name, new / name)
     except OSError as error:
@@ -96,12 +103,13 @@ def _chosen(path: Path) -> list[Path]:
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    """A folder's files that may be pickles of weights, in order."""
+    """A folder's files that may be pickles of weights, in order; a cache entry's are those of its snapshot."""
     try:
-        files = sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES and path.is_file())
+        held = model_folder(folder).iterdir()
+        files = sorted(path for path in held if path.suffix.lower() in _SUFFIXES and path.is_file())
     except OSError as error:
         raise CheckpointError(f"{file_name(folder)} cannot be read: {error.strerror}", path=folder) from error
-    return [path for path in files if not _NO_WEIGHTS.fullmatch(path.name)]
+    return [path for path in files if not TRAINING_STATE.fullmatch(path.name)]
 
 
 def _begins_as_pickle(path: Path) -> bool:
@@ -111,9 +119,9 @@ def _begins_as_pickle(path: Path) -> bool:
 
 
 def _new_name(file: Path, n_files: int) -> str:
-    """model.safetensors, or the shard's own number."""
+    """model.safetensors, the shard's own number, or what peft calls an adapter's weights."""
     if n_files == 1:
-        return f"model{WEIGHTS_SUFFIX}"
+        return f"{_ADAPTER_STEM if file.stem == _ADAPTER_STEM else 'model'}{WEIGHTS_SUFFIX}"
     return f"{file.stem.replace('pytorch_model', 'model')}{WEIGHTS_SUFFIX}"
 
 

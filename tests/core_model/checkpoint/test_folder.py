@@ -207,3 +207,15 @@ def test_of_a_tensor_stored_twice_the_one_the_index_names_is_used(tmp_path: Path
     assert any("stored twice" in warning for warning in opens_whole(tmp_path))
     with open_checkpoint(tmp_path) as checkpoint:
         np.testing.assert_array_equal(checkpoint.read_tensor(name), load_file(first)[name])
+
+
+def test_the_checkpoints_of_a_training_are_asked_about_in_order_of_their_steps(tmp_path: Path) -> None:
+    choices = [tmp_path / f"checkpoint-{step}" for step in (500, 1000, 10000)]
+    for folder in choices:
+        tiny.write(folder)
+    (tmp_path / "training_args.bin").write_bytes(b"PK\x03\x04" + bytes(30) + b"archive/data.pkl")
+    with pytest.raises(
+        SeveralFilesError, match=r"holds no model, but 3 checkpoints .*checkpoint-500, .*choose"
+    ) as caught:
+        locate(tmp_path)
+    assert caught.value.choices == tuple(choices)

@@ -291,3 +291,10 @@ def test_opening_needs_no_torch_and_writes_nothing(tmp_path: Path) -> None:
 def test_a_path_without_a_last_part_is_named_whole() -> None:
     with pytest.raises(CheckpointError, match=f"^{re.escape(Path.cwd().anchor)} holds no"):
         open_checkpoint(Path.cwd().anchor)
+
+
+def test_names_all_behind_a_prefix_of_another_module_are_told_with_it(tmp_path: Path) -> None:
+    tiny.write(tmp_path, weights={f"backbone.{name}": tensor for name, tensor in tiny.tensors().items()})
+    with open_checkpoint(tmp_path) as checkpoint:
+        assert "begin with backbone., " in (checkpoint.info.refusal or "")
+        assert checkpoint.info.dtype == "float32"

@@ -22,6 +22,7 @@ from core_model.checkpoint import open_checkpoint, pickle_child
 from core_model.checkpoint.pickles import convert_pickle, is_pickle
 from core_model.errors import Cancelled, CheckpointError, PickleError
 from tests.core_model.checkpoint import tiny
+from tests.core_model.checkpoint.adapters import gpt2_adapter
 
 
 class Trap:
@@ -216,3 +217,21 @@ def test_what_is_no_pickle_and_several_models_are_said(tmp_path: Path) -> None:
         convert_pickle(tmp_path / "two", tmp_path / "out")
     with pytest.raises(CheckpointError, match="choose a new folder"):
         convert_pickle(tmp_path / "two" / "a.pt", model)
+
+
+def test_an_adapter_in_a_pickle_comes_out_as_an_adapter(tmp_path: Path) -> None:
+    folder, tensors = gpt2_adapter(tmp_path / "adapter")
+    (folder / "adapter_model.safetensors").unlink()
+    saved(folder / "adapter_model.bin", {name: torch.from_numpy(tensor) for name, tensor in tensors.items()})
+    convert_pickle(folder, tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"adapter_config.json", "adapter_model.safetensors"}
+    with open_checkpoint(tmp_path / "out", assume={"base": tiny.write(tmp_path / "base")}) as checkpoint:
+        assert checkpoint.info.refusal is None
+
+
+def test_an_entry_of_the_hubs_cache_is_its_snapshot(tmp_path: Path) -> None:
+    entry = tmp_path / "models--someone--tiny"
+    saved(entry / "snapshots" / "abc" / "pytorch_model.bin", state())
+    assert is_pickle(entry)
+    convert_pickle(entry, tmp_path / "out")
+    assert_same_weights(tmp_path / "out")
