@@ -168,8 +168,8 @@ class CellFacts:
 
     There is no score where the cell is masked, or where an edit replaced the pattern of the head.
 
-    `rank` counts from 1, the largest weight of the row. `row_entropy` is in nat, None of ReLU's
-    weights, which are no distribution.
+    `rank` counts from 1, the largest weight of the row. `row_entropy` is in nat, of the row's weights divided by their
+    sum; None where they are all 0.
     """
 
     query: int

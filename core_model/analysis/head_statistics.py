@@ -2,15 +2,17 @@
 
 With weights a_ij of query i for key j, and means over the queries i that see any key and have the one in question:
 
-    entropy          -sum_j a_ij ln a_ij, in nat (Clark et al. 2019, section 3.3); of softmax alone, for what ReLU
-                     gives is no distribution
+    entropy          -sum_j p_ij ln p_ij, in nat (Clark et al. 2019, section 3.3)
     effective span   e^entropy: the number of keys a uniform row of this entropy would have
-    distance         sum_j a_ij |i - j|, in tokens (Vig and Belinkov 2019)
+    distance         sum_j p_ij |i - j|, in tokens (Vig and Belinkov 2019, who divide by the sum of the weights)
     first token      a_i0, the sink (Xiao et al. 2023)
     diagonal         a_ii
     previous token   a_i,i-1, i >= 1 (Clark et al. 2019, section 3.1)
     same token       sum_j a_ij [id_j = id_i, j != i]
     special tokens   sum_j a_ij [j is special] (Clark et al. 2019, section 3.2)
+
+p_ij = a_ij / sum_j a_ij is the row divided by its sum, which is 1 but for learned sinks and ReLU; rows whose sum is 0
+are left out of these means.
 
 Shape letters: L layers, H heads, N rows of a block, M keys.
 """
@@ -25,7 +27,7 @@ from core_model.analysis.blocks import row_blocks
 from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
 from core_model.results import HeadStatistics, read_only
-from core_model.trace.scores import HeadScores
+from core_model.trace.scores import HeadScores, row_entropy
 from core_model.trace.trace import Trace
 
 _NAMES = ("entropy", "distance", "first_token", "diagonal", "previous_token", "same_token", "special_tokens")
@@ -69,26 +71,30 @@ def _one_head(
     special_M: torch.Tensor | None,
     cancel: CancelToken | None,
 ) -> torch.Tensor:
-    totals = torch.zeros(len(_NAMES), dtype=torch.float64)
+    sum_N, entr_N, path_N = of_rows = torch.zeros(3, head.n_queries, dtype=torch.float64)
+    totals = torch.zeros(len(_NAMES) - 2, dtype=torch.float64)
     for rows, keys, weights_NM in row_blocks(head, cancel):
-        totals += _block_sums(rows, keys, weights_NM.cpu(), id_M, special_M)
+        block_3N, block = _block_sums(rows, keys, weights_NM.cpu(), id_M, special_M)
+        of_rows[:, rows] += block_3N
+        totals += block
+    has_weight_N = sum_N != 0  # so is NaN: what is no number is not left out
+    means = [of_N[has_weight_N].mean() for of_N in (row_entropy(sum_N, entr_N), path_N / sum_N)]
     sees_any_N = head.sees_any().cpu()
     n, n_later = int(sees_any_N.sum()), int(sees_any_N[1:].sum())
-    counts = torch.tensor([n, n, n, n, n_later, n, n], dtype=torch.float64)
-    is_softmax = head.inputs.spec.normalizer == "softmax"
-    has_meaning = [is_softmax, is_self, True, is_self, is_self and n_later > 0, id_M is not None, special_M is not None]
-    return torch.where(torch.tensor(has_meaning), totals / counts, float("nan")).float()
+    counts = torch.tensor([n, n, n_later, n, n], dtype=torch.float64)
+    has_meaning = [True, is_self, True, is_self, is_self, id_M is not None, special_M is not None]
+    numbers = torch.cat((torch.stack(means), totals / counts))
+    return torch.where(torch.tensor(has_meaning), numbers, float("nan")).float()
 
 
 def _block_sums(
     rows: slice, keys: slice, weights_NM: torch.Tensor, id_M: torch.Tensor | None, special_M: torch.Tensor | None
-) -> torch.Tensor:
-    """Sums over the rows of a block, in the order of _NAMES."""
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Over the keys of each row [3, N]: w, -w ln w and w |i - j|. Over all of the block: the other _NAMES in order."""
     query_N, key_M = torch.arange(rows.start, rows.stop), torch.arange(keys.start, keys.stop)
     distance_NM = (query_N[:, None] - key_M).abs().float()
+    of_rows = [part_NM.sum(1) for part_NM in (weights_NM, torch.special.entr(weights_NM), weights_NM * distance_NM)]
     sums = [
-        torch.special.entr(weights_NM).sum(),
-        (weights_NM * distance_NM).sum(),
         weights_NM[:, key_M == 0].sum(),
         weights_NM.diagonal(rows.start - keys.start).sum(),
         weights_NM.diagonal(rows.start - keys.start - 1).sum(),
@@ -97,7 +103,7 @@ def _block_sums(
     ]
     if id_M is not None:
         is_same_NM = (id_M[rows][:, None] == id_M[keys]) & (distance_NM > 0)
-        sums[5] = weights_NM[is_same_NM].sum()
+        sums[3] = weights_NM[is_same_NM].sum()
     if special_M is not None:
-        sums[6] = weights_NM[:, special_M[keys]].sum()
-    return torch.stack(sums).double()
+        sums[4] = weights_NM[:, special_M[keys]].sum()
+    return torch.stack(of_rows).double(), torch.stack(sums).double()

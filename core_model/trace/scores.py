@@ -127,6 +127,15 @@ class HeadScores:
         return weights_NM if hidden_NM is None else weights_NM.masked_fill_(hidden_NM, 0.0)
 
 
+def row_entropy(sum_N: torch.Tensor, entr_N: torch.Tensor) -> torch.Tensor:
+    """Entropy [N] in nat of rows of weights w divided by their sum S: log S - (sum_j w_j log w_j) / S (Shannon 1948).
+
+    From each row's S and -sum_j w_j log w_j, which may be summed over pieces of its keys. What learned sinks and ReLU
+    leave counts as softmax does: by how the keys share it. NaN where S is 0.
+    """
+    return (sum_N.log() + entr_N / sum_N).clamp_(min=0)  # rounding may leave a little less
+
+
 def prepare_together(heads: HeadInputs, each: Sequence[HeadScores], cancel: CancelToken | None = None) -> None:
     """The row normalisers of all heads of one attention, those at once that share a product."""
     for together, inputs in head_groups(heads):

@@ -21,7 +21,7 @@ from core_model.nn.transformer import Transformer
 from core_model.results import BoolArray, CellFacts, FloatArray, HeatmapView, Reduce, read_only
 from core_model.trace.edits import Edit
 from core_model.trace.inputs import Inputs
-from core_model.trace.scores import HeadScores, prepare_together
+from core_model.trace.scores import HeadScores, prepare_together, row_entropy
 from core_model.trace.tap import CollectingTap
 from core_model.trace.tensors import GivenTensors, checked_tensors
 from core_model.trace.views import checked_range, pool, row_peaks, thumbnails
@@ -143,7 +143,8 @@ class Trace:
         cols = checked_range("cols", (key, key + 1), scores.n_keys)
         weights_M = scores.weights(rows, slice(0, scores.n_keys))[0]
         masked = bool(scores.masked(rows, cols)[0, 0])
-        is_softmax = scores.inputs.spec.normalizer == "softmax"
+        in_float64_M = weights_M.cpu().double()
+        total = in_float64_M.sum()
         has_score = not masked and head not in self._heads[site, layer].replaced
         return CellFacts(
             query=query,
@@ -152,7 +153,7 @@ class Trace:
             score=float(scores.scores(rows, cols)[0, 0]) if has_score else None,
             rank=1 + int((weights_M > weights_M[key]).sum()),
             masked=masked,
-            row_entropy=float(torch.special.entr(weights_M).sum()) if is_softmax else None,
+            row_entropy=float(row_entropy(total, torch.special.entr(in_float64_M).sum())) if total != 0 else None,
         )
 
     def view(

@@ -30,13 +30,53 @@ SITE = "decoder.self"
 IDS = list(np.random.default_rng(1).integers(0, VOCAB_SIZE, 23))
 
 
-def test_weights_of_relu_have_no_entropy() -> None:
-    attention = multi_head(16, 4, mask=MaskSpec(causal=True), normalizer="relu")
-    trace = run_trace(models.make(models.decoder_only(attention)), Inputs(ids=IDS))
-    statistics = head_statistics(trace, SITE)
-    assert np.isnan(statistics.entropy).all() and np.isnan(statistics.effective_span).all()
-    assert np.isfinite(statistics.distance).all()
-    assert trace.cell(SITE, 0, 0, 5, 2).row_entropy is None
+def _one_head(q_BHND: torch.Tensor, k_BKMD: torch.Tensor, **options: Any) -> Trace:
+    heads = HeadInputs(q_BHND=q_BHND, k_BKMD=k_BKMD, **options)
+    return Trace({(SITE, 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.99, 1 - 1e-5])
+def test_what_a_sink_takes_changes_neither_span_nor_distance_of_the_keys(share: float) -> None:
+    """Four keys seen equally: a sink of logit s takes e^s / (4 + e^s)."""
+    spec = multi_head(2, 1, sinks=True)
+    sinks_H = torch.tensor([np.log(4 * share / (1 - share))], dtype=torch.float32)
+    trace = _one_head(*torch.zeros(2, 1, 1, 4, 2), spec=spec, sinks_H=sinks_H)
+    assert trace.attention(SITE, 0, 0).sum(1) == pytest.approx(1 - share, rel=1e-4)
+    found = head_statistics(trace, SITE)
+    assert found.effective_span[0, 0] == pytest.approx(4, rel=1e-6)
+    assert found.distance[0, 0] == pytest.approx((6 + 4 + 4 + 6) / 16, rel=1e-6)
+    assert trace.cell(SITE, 0, 0, 1, 2).row_entropy == pytest.approx(np.log(4), rel=1e-6)
+
+
+def test_relu_is_measured_by_the_shares_of_its_weights_and_rows_it_leaves_empty_are_not() -> None:
+    q_BHND, k_BKMD = torch.randn(2, 1, 1, 9, 2, generator=torch.Generator().manual_seed(3))
+    q_BHND[0, 0, 4] = 0
+    trace = _one_head(q_BHND, k_BKMD, spec=multi_head(2, 1, normalizer="relu"))
+    score_NM = (q_BHND[0, 0] @ k_BKMD[0, 0].T).clamp(min=0).double().numpy()
+    is_kept = score_NM.any(1)
+    assert not is_kept.all() and is_kept.sum() > 5
+    share_NM = score_NM[is_kept] / score_NM[is_kept].sum(1, keepdims=True)
+    entropy_N = -(share_NM * np.log(np.where(share_NM > 0, share_NM, 1))).sum(1)
+    distance_N = (share_NM * abs(np.flatnonzero(is_kept)[:, None] - np.arange(9))).sum(1)
+    found = head_statistics(trace, SITE)
+    assert found.entropy[0, 0] == pytest.approx(entropy_N.mean(), rel=1e-5)
+    assert found.distance[0, 0] == pytest.approx(distance_N.mean(), rel=1e-5)
+    assert trace.cell(SITE, 0, 0, 4, 2).row_entropy is None
+    assert trace.cell(SITE, 0, 0, 0, 2).row_entropy == pytest.approx(entropy_N[0], rel=1e-5)
+
+
+def test_a_head_without_any_weight_has_no_entropy_and_no_distance() -> None:
+    trace = _one_head(*torch.zeros(2, 1, 1, 4, 2), spec=multi_head(2, 1, normalizer="relu"))
+    found = head_statistics(trace, SITE)
+    assert np.isnan([found.entropy, found.effective_span, found.distance]).all()
+    assert (found.first_token == 0).all()
+
+
+def test_a_row_that_is_no_number_is_not_left_out_of_a_mean() -> None:
+    q_BHND, k_BKMD = torch.zeros(2, 1, 1, 4, 2)
+    q_BHND[0, 0, 2] = float("nan")
+    found = head_statistics(_one_head(q_BHND, k_BKMD, spec=multi_head(2, 1)), SITE)
+    assert np.isnan([found.entropy, found.distance]).all()
 
 
 def _half_masked(**options: Any) -> tuple[Trace, np.ndarray]:
@@ -46,8 +86,7 @@ def _half_masked(**options: Any) -> tuple[Trace, np.ndarray]:
     key_mask_BM = torch.arange(9)[None] >= 3
     spec = multi_head(4, 1, mask=MaskSpec(causal=True), **options)
     sinks_H = torch.tensor([0.7]) if spec.sinks else None
-    heads = HeadInputs(spec=spec, q_BHND=q_BHND, k_BKMD=k_BKMD, key_mask_BM=key_mask_BM, sinks_H=sinks_H)
-    trace = Trace({(SITE, 0): heads}, {}, hidden=np.zeros((1, 1), np.float32), logits=None)
+    trace = _one_head(q_BHND, k_BKMD, spec=spec, key_mask_BM=key_mask_BM, sinks_H=sinks_H)
     return trace, trace.attention(SITE, 0, 0).astype(np.float64)
 
 
@@ -56,9 +95,10 @@ def test_rows_that_see_no_key_are_not_counted_in_a_mean_over_rows(options: Any) 
     trace, a = _half_masked(**options)
     assert not a[:3].any()
     found = head_statistics(trace, SITE)
-    if "normalizer" not in options:
-        entropy = -np.where(a > 0, a * np.log(np.where(a > 0, a, 1)), 0).sum(1)
-        assert found.entropy[0, 0] == pytest.approx(entropy[3:].mean(), rel=1e-5)
+    kept = a[a.any(1)]
+    share = kept / kept.sum(1, keepdims=True)
+    entropy = -(share * np.log(np.where(share > 0, share, 1))).sum(1)
+    assert found.entropy[0, 0] == pytest.approx(entropy.mean(), rel=1e-5)
     assert found.previous_token[0, 0] == pytest.approx(a.diagonal(-1)[2:].mean(), rel=1e-5)
 
 
