@@ -11,6 +11,7 @@ import torch
 
 from core_model.config import NormSpec
 from core_model.errors import TraceError
+from core_model.nn.inference import plain_inference
 from core_model.nn.transformer import Stack, Transformer
 from core_model.results import LogitAttribution, read_only
 from core_model.sites import layer_site
@@ -20,7 +21,7 @@ ATTRIBUTION_SITES = ("*.residual_before", "*.residual_after", "*.head_output", "
 """What `run_trace(keep=...)` must name for this analysis."""
 
 
-@torch.inference_mode()
+@plain_inference()
 def logit_attribution(model: Transformer, trace: Trace, position: int, output: int) -> LogitAttribution:
     """The terms of one logit: per head [L, H], per feed-forward [L], embedding, and biases. They sum to the logit.
 

@@ -10,6 +10,7 @@ import torch
 
 from core_model.cancel import CancelToken
 from core_model.errors import TraceError
+from core_model.nn.inference import plain_inference
 from core_model.nn.transformer import Transformer
 from core_model.results import LogitLens, read_only
 from core_model.sites import layer_site
@@ -21,7 +22,7 @@ _LOGITS = 1 << 20
 """Logits held at once: 4 MiB."""
 
 
-@torch.inference_mode()
+@plain_inference()
 def layer_logits(model: Transformer, trace: Trace, layer: int, positions: slice = slice(None)) -> torch.Tensor:
     """Logits [N, V] that these positions would have if this layer were the last; [V] from a head that pools them."""
     if model.head is None:
@@ -33,7 +34,7 @@ def layer_logits(model: Transformer, trace: Trace, layer: int, positions: slice 
     return model.logits(x_BNC)[0].float()
 
 
-@torch.inference_mode()
+@plain_inference()
 def logit_lens(model: Transformer, trace: Trace, n: int = 5, cancel: CancelToken | None = None) -> LogitLens:
     """The n likeliest outputs after each layer, with their probabilities, [L, N, n] each; N is 1 for a head that pools.
 

@@ -19,12 +19,13 @@ from core_model.config import (
 )
 from core_model.nn.attention import Attention
 from core_model.nn.disentangled import distance_row
+from core_model.nn.inference import plain_inference
 from core_model.nn.positions import alibi_slopes, rotate, score_bias, sinusoidal_dimensions
 from core_model.nn.transformer import Stack, Transformer
 from core_model.results import FloatArray, PositionEncoding, read_only
 
 
-@torch.inference_mode()
+@plain_inference()
 def position_encoding(model: Transformer, stack: str, layer: int, n_positions: int) -> PositionEncoding:
     """What position does in one layer of a stack ("decoder"), for at most `n_positions` positions.
 

@@ -11,11 +11,13 @@ import torch
 from core_model.analysis.blocks import row_blocks
 from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
+from core_model.nn.inference import plain_inference
 from core_model.results import FloatArray, read_only
 from core_model.trace.trace import Trace
 from core_model.trace.views import checked_range
 
 
+@plain_inference()
 def rollout(
     trace: Trace,
     site: str,

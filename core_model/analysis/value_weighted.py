@@ -13,6 +13,7 @@ import torch
 from core_model.cancel import CancelToken, Progress
 from core_model.errors import TraceError
 from core_model.nn.attention import Attention
+from core_model.nn.inference import plain_inference
 from core_model.nn.transformer import Transformer
 from core_model.results import FloatArray, read_only
 from core_model.sites import attention_activation
@@ -25,12 +26,13 @@ def value_site(site: str, layer: int) -> str:
     return attention_activation(site, layer, "value")
 
 
+@plain_inference()
 def value_norms(model: Transformer, trace: Trace, site: str, layer: int, head: int) -> FloatArray:
     """||f(x_j)|| [M] of one head. Needs the values of the layer kept."""
     return read_only(_norms(model, trace, site, layer, head).cpu().numpy())
 
 
-@torch.inference_mode()
+@plain_inference()
 def value_weighted(
     model: Transformer,
     trace: Trace,
@@ -55,7 +57,6 @@ def value_weighted(
     return read_only(picture.weights.cpu().numpy())
 
 
-@torch.inference_mode()
 def _norms(model: Transformer, trace: Trace, site: str, layer: int, head: int) -> torch.Tensor:
     """||f(x_j)|| [M]."""
     trace.head(site, layer, head)  # raises where there is no such head
