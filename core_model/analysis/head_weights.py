@@ -25,7 +25,7 @@ def head_weights(
 ) -> PiecewiseArray:
     """One of a head's maps or circuits; `read` gives the weights it needs. TraceError for a head there is not."""
     specs = config.attention_layers().get(site, ())
-    if layer >= len(specs) or head >= specs[layer].n_heads:
+    if not (0 <= layer < len(specs) and 0 <= head < specs[layer].n_heads):
         raise TraceError(f"The model has no {site} layer {layer} head {head}")
     spec = specs[layer]
     stack, _, kind = site.partition(".")

@@ -15,6 +15,7 @@ from core_model.nn.transformer import Transformer
 from core_model.results import LogitLens, read_only
 from core_model.sites import layer_site
 from core_model.trace.trace import Trace
+from core_model.trace.views import check_count
 
 LENS_SITES = ("*.residual_after",)
 """What `run_trace(keep=...)` must name for this analysis."""
@@ -39,8 +40,9 @@ def logit_lens(model: Transformer, trace: Trace, n: int = 5, cancel: CancelToken
     """The n likeliest outputs after each layer, with their probabilities, [L, N, n] each; N is 1 for a head that pools.
 
     Logits of some positions are held at once, never all. Raises TraceError where a head does not choose one of several
-    outputs, Cancelled between blocks.
+    outputs and where n is less than 1, Cancelled between blocks.
     """
+    check_count("n", n)
     if model.head is not None and model.head.spec.task in ("replaced_tokens", "answer_span"):
         raise TraceError("the logit lens needs an output head that chooses among outputs: this one scores positions")
     likeliest = [_likeliest(model, trace, layer, n, cancel) for layer in range(model.output_stack.config.n_layers)]

@@ -213,6 +213,12 @@ def _by_pixel(x_MHN: torch.Tensor, axis: int, per_pixel: int, neutral: float) ->
     return x_MHN.unflatten(axis, (-1, cells))
 
 
+def check_count(name: str, n: int) -> None:
+    """Raise TraceError where fewer than one is asked for."""
+    if n < 1:
+        raise TraceError(f"{name} is {n}: expected at least 1")
+
+
 def checked_range(name: str, given: tuple[int, int] | None, n: int) -> slice:
     """A half-open range of an axis of n cells; None is all. Raises TraceError naming axis, range and size."""
     start, stop = (0, n) if given is None else given

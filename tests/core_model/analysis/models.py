@@ -27,7 +27,12 @@ CAUSAL = MaskSpec(causal=True)
 
 
 def decoder_only(
-    *, norm: NormSpec = LAYER_NORM, tied: bool = True, mask: MaskSpec = CAUSAL, seed: int = 0
+    *,
+    norm: NormSpec = LAYER_NORM,
+    tied: bool = True,
+    mask: MaskSpec = CAUSAL,
+    max_length: int = MAX_LENGTH,
+    seed: int = 0,
 ) -> Transformer:
     """A pre-norm decoder of 2 layers and 3 heads with large random weights, biases and gains."""
     residual = ResidualSpec(before=norm)
@@ -41,7 +46,7 @@ def decoder_only(
         d_model=D_MODEL,
         embedding=TokenEmbedding(vocab_size=VOCAB_SIZE, d_embedding=D_MODEL),
         layers=(layer,) * N_LAYERS,
-        position=LearnedPositions(max_length=MAX_LENGTH),
+        position=LearnedPositions(max_length=max_length),
         final_norm=norm,
     )
     head = HeadSpec(n_outputs=VOCAB_SIZE, task="language_model", tied=tied, bias=not tied)

@@ -12,7 +12,8 @@ import torch
 from core_model.analysis import blocks
 from core_model.analysis.direct_logit import ATTRIBUTION_SITES, logit_attribution
 from core_model.analysis.head_statistics import head_statistics
-from core_model.analysis.links import token_totals
+from core_model.analysis.links import token_totals, top_links
+from core_model.analysis.logit_lens import LENS_SITES, logit_lens
 from core_model.analysis.rollout import rollout
 from core_model.analysis.words import merge_words
 from core_model.config import ConvolutionSpec, MaskSpec, NormSpec, multi_head
@@ -100,6 +101,15 @@ def test_rows_that_see_no_key_are_not_counted_in_a_mean_over_rows(options: Any) 
     entropy = -(share * np.log(np.where(share > 0, share, 1))).sum(1)
     assert found.entropy[0, 0] == pytest.approx(entropy.mean(), rel=1e-5)
     assert found.previous_token[0, 0] == pytest.approx(a.diagonal(-1)[2:].mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_fewer_than_one_link_or_output_is_refused(n: int) -> None:
+    model = decoder_only()
+    trace = run_trace(model, Inputs(ids=IDS), keep=LENS_SITES)
+    for asked in (lambda: top_links(trace, SITE, 0, 0, n=n), lambda: logit_lens(model, trace, n=n)):
+        with pytest.raises(TraceError, match=f"n is {n}: expected at least 1"):
+            asked()
 
 
 def test_a_row_that_sees_no_key_keeps_to_itself_in_rollout() -> None:

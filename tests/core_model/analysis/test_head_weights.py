@@ -85,9 +85,15 @@ def test_the_circuits_are_products_of_the_four_maps(model: Transformer):
 
 
 def test_heads_that_are_not_there_are_named(model: Transformer):
-    for site, number in (("decoder.self", N_HEADS), ("decoder.cross", 0)):
-        with pytest.raises(TraceError, match=f"no {site} layer 0 head {number}"):
-            head_weights(lambda name: np.zeros((1, 1), np.float32), model.config, site, 0, number, "query")
+    for site, index, head in (
+        ("decoder.self", 0, N_HEADS),
+        ("decoder.self", 0, -1),
+        ("decoder.self", 2, 0),
+        ("decoder.self", -5, 0),
+        ("decoder.cross", 0, 0),
+    ):
+        with pytest.raises(TraceError, match=f"no {site} layer {index} head {head}"):
+            head_weights(lambda name: np.zeros((1, 1), np.float32), model.config, site, index, head, "query")
 
 
 def test_cross_attention_has_weights_of_its_own(tmp_path: Path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,14 +28,25 @@ def test_the_score_is_the_weight_on_what_followed_the_token_the_first_time() -> 
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
-def test_a_period_longer_than_the_model_can_read_twice_is_shortened() -> None:
-    scores = induction_scores(decoder_only(), period=MAX_LENGTH, n_sequences=1)
-    assert np.isfinite(scores).all()
+def test_a_model_that_reads_little_is_measured_on_as_much_as_it_reads_twice() -> None:
+    model = decoder_only(max_length=13)
+    np.testing.assert_array_equal(induction_scores(model), induction_scores(model, period=6))
 
 
-def test_one_token_read_twice_is_refused() -> None:
-    with pytest.raises(TraceError, match="period is 1: what followed a token"):
-        induction_scores(decoder_only(), period=1)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"period": 1}, "period is 1: what followed a token"),
+        ({"period": MAX_LENGTH}, rf"period is {MAX_LENGTH}: expected at most {MAX_LENGTH // 2}"),
+        ({"n_sequences": 0}, "n_sequences is 0: expected at least 1"),
+        ({"ids": (5, 5)}, rf"ids is \(5, 5\): expected 0 <= start < stop <= {VOCAB_SIZE}"),
+        ({"ids": (0, VOCAB_SIZE + 1)}, rf"stop <= {VOCAB_SIZE}"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_measured_is_refused_with_its_limit(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TraceError, match=message):
+        induction_scores(decoder_only(), **options)
 
 
 def test_a_model_that_is_no_language_model_says_so() -> None:
