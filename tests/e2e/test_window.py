@@ -36,6 +36,7 @@ from explorer.settings.store import SettingsStore
 from explorer.state.app_state import LayoutName, ModelInput, Notice
 from explorer.state.moves import add_notice, pick_head, pick_site, set_display, set_inputs, set_layout, set_theme
 from explorer.state.queries import Query, R, TraceQuery
+from explorer.workers.answers import ANSWERS
 from explorer.workers.engine import Engine
 from tests.e2e.conftest import Launch, wait_until_idle
 
@@ -46,7 +47,7 @@ class SlowEngine(Engine):
     """Runs no model: a trace lasts until it is cancelled."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(ANSWERS)
         self.is_tracing = threading.Event()
 
     def answer(self, query: Query[R], cancel: CancelToken, progress: Progress) -> R:
