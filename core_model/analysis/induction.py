@@ -1,9 +1,13 @@
-"""Which heads look for what followed the same token before: induction heads (Olsson et al. 2022)."""
+"""Which heads look for what followed the same token before: induction heads (Olsson et al. 2022).
+
+Shape letters: N rows of a block, M keys.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from core_model.analysis.blocks import row_blocks
 from core_model.cancel import CancelToken
 from core_model.errors import TraceError
 from core_model.nn.transformer import Transformer
@@ -45,13 +49,13 @@ def induction_scores(
     check_count("n_sequences", n_sequences)
     allowed = checked_range("ids", ids, stack.tokens.vocab_size)
     generator = np.random.default_rng(seed)
-    query = np.arange(period, 2 * period - 1)
+    second = slice(period, 2 * period - 1)
     total = np.zeros((stack.n_layers, stack.layers[0].attention.n_heads))
     for _ in range(n_sequences):
         sequence = generator.integers(allowed.start, allowed.stop, period)
         trace = run_trace(model, Inputs(ids=np.tile(sequence, 2)), cancel=cancel)
         for layer in range(total.shape[0]):
             for head in range(total.shape[1]):
-                weights_NM = trace.attention("decoder.self", layer, head)
-                total[layer, head] += weights_NM[query, query - period + 1].mean()
-    return read_only((total / n_sequences).astype(np.float32))
+                for rows, keys, weights_NM in row_blocks(trace.head("decoder.self", layer, head), cancel, rows=second):
+                    total[layer, head] += weights_NM.diagonal(rows.start - period + 1 - keys.start).sum().item()
+    return read_only((total / (n_sequences * (period - 1))).astype(np.float32))

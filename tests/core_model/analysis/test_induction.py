@@ -10,6 +10,8 @@ import pytest
 from core_model.analysis.induction import induction_scores
 from core_model.errors import TraceError
 from core_model.trace import Inputs, run_trace
+from tests.core_model import models
+from tests.core_model.counting import Watch
 
 from .models import MAX_LENGTH, N_HEADS, N_LAYERS, VOCAB_SIZE, decoder_only, encoder_only
 
@@ -47,6 +49,13 @@ def test_a_model_that_reads_little_is_measured_on_as_much_as_it_reads_twice() ->
 def test_what_cannot_be_measured_is_refused_with_its_limit(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TraceError, match=message):
         induction_scores(decoder_only(), **options)
+
+
+def test_a_long_sequence_makes_no_matrix_of_its_size() -> None:
+    model = models.make(models.decoder_only())
+    with Watch() as watch:
+        induction_scores(model, period=1500, n_sequences=1)
+    assert watch.largest < 3000 * 3000 / 4
 
 
 def test_a_model_that_is_no_language_model_says_so() -> None:
