@@ -8,7 +8,6 @@ from __future__ import annotations
 import torch
 
 from core_model.config import (
-    AbsolutePositions,
     AlibiPositions,
     DisentangledPositions,
     GridPositions,
@@ -17,12 +16,14 @@ from core_model.config import (
     StackConfig,
     TablePositions,
 )
+from core_model.errors import TraceError
 from core_model.nn.attention import Attention
 from core_model.nn.disentangled import distance_row
 from core_model.nn.inference import plain_inference
 from core_model.nn.positions import alibi_slopes, rotate, score_bias, sinusoidal_dimensions
 from core_model.nn.transformer import Stack, Transformer
 from core_model.results import FloatArray, PositionEncoding, read_only
+from core_model.trace.views import check_count
 
 
 @plain_inference()
@@ -30,8 +31,12 @@ def position_encoding(model: Transformer, stack: str, layer: int, n_positions: i
     """What position does in one layer of a stack ("decoder"), for at most `n_positions` positions.
 
     Where a layer has absolute and relative positions, the relative ones are given. A learned table is cut to its rows.
+    Raises TraceError for a stack or a layer that is not there, and for less than one position.
     """
     module = model.stack(stack)
+    check_count("n_positions", n_positions)
+    if not 0 <= layer < module.config.n_layers:
+        raise TraceError(f"layer is {layer}: {stack} has layers 0 to {module.config.n_layers - 1}")
     relative, absolute = module.config.layers[layer].attention.position, module.config.position
     if isinstance(relative, RotaryPositions):
         return PositionEncoding(
@@ -132,9 +137,8 @@ def _table(stack: Stack, spec: TablePositions, layer: int) -> torch.Tensor:
     return owner.position_bias.weight.float().cpu()
 
 
-def _sinusoidal_names(spec: AbsolutePositions, config: StackConfig) -> tuple[str, ...]:
+def _sinusoidal_names(spec: SinusoidalPositions, config: StackConfig) -> tuple[str, ...]:
     """ "0 sin", "1 cos", ... in the order of the spec's layout; the bare number of a dimension that stays 0."""
-    assert isinstance(spec, SinusoidalPositions)
     names = list(_numbers(config))
     for kind, dimensions in zip(("sin", "cos"), sinusoidal_dimensions(spec, config.d_position), strict=True):
         names[dimensions] = [f"{name} {kind}" for name in names[dimensions]]

@@ -86,8 +86,9 @@ def thumbnails(
 ) -> torch.Tensor:
     """Max-pooled pictures [H, Y, X] of the whole of every head, at most `size` pixels a side; NaN where masked.
 
-    `each` are the scores of each of the heads.
+    `each` are the scores of each of the heads. Raises TraceError where `size` is less than 1.
     """
+    check_count("size", size)
     prepare_together(heads, each, cancel)
     rows, cols = slice(0, heads.n_queries), slice(0, heads.n_keys)
     cells = -(-heads.n_queries // size), -(-heads.n_keys // size)
@@ -102,7 +103,11 @@ def thumbnails(
 def row_peaks(
     head: HeadScores, rows: slice, n: int, reduce: Reduce = "max", *, cancel: CancelToken | None = None
 ) -> torch.Tensor:
-    """The largest weight over all keys under each of n pixels down [n]: of every row there, or of the sampled one."""
+    """The largest weight over all keys under each of n pixels down [n]: of every row there, or of the sampled one.
+
+    Raises TraceError where n is less than 1.
+    """
+    check_count("n", n)
     keys = slice(0, head.n_keys)
     if reduce != "sample":
         return pool(head, rows, keys, (n, 1), cancel=cancel).weights[:, 0]

@@ -103,6 +103,16 @@ def test_rows_that_see_no_key_are_not_counted_in_a_mean_over_rows(options: Any) 
     assert found.previous_token[0, 0] == pytest.approx(a.diagonal(-1)[2:].mean(), rel=1e-5)
 
 
+@pytest.mark.parametrize("n", [0, -3])
+def test_pictures_and_peaks_of_no_pixel_are_refused(n: int) -> None:
+    trace = run_trace(decoder_only(), Inputs(ids=IDS))
+    with pytest.raises(TraceError, match=f"size is {n}: expected at least 1"):
+        trace.thumbnails(SITE, size=n)
+    for reduce in ("max", "sample"):
+        with pytest.raises(TraceError, match=f"n is {n}: expected at least 1"):
+            trace.row_peaks(SITE, 0, 0, None, n, reduce)
+
+
 @pytest.mark.parametrize("n", [0, -1])
 def test_fewer_than_one_link_or_output_is_refused(n: int) -> None:
     model = decoder_only()

@@ -154,6 +154,19 @@ def test_disentangled_positions_have_a_normed_vector_for_each_distance():
     np.testing.assert_allclose(found.table, rows[[3, 3, 3, 2, 1, 0, 0]], atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("layer", "n_positions", "message"),
+    [
+        (1, 5, "layer is 1: decoder has layers 0 to 0"),
+        (-1, 5, "layer is -1: decoder has layers 0 to 0"),
+        (0, 0, "n_positions is 0: expected at least 1"),
+    ],
+)
+def test_a_layer_that_is_not_there_and_no_positions_are_refused(layer: int, n_positions: int, message: str) -> None:
+    with pytest.raises(TraceError, match=message):
+        position_encoding(model_with(), "decoder", layer, n_positions)
+
+
 def test_a_stack_that_is_not_there_is_named_with_those_there_are() -> None:
     with pytest.raises(TraceError, match=r"stack is 'vision': this model has decoder"):
         position_encoding(model_with(), "vision", 0, 5)
