@@ -26,11 +26,8 @@ def top_links(trace: Trace, site: str, layer: int, head: int, n: int = 50, cance
     Raises TraceError where n is less than 1.
     """
     check_count("n", n)
-    weight, query, key = (
-        torch.zeros(0, dtype=torch.float32),
-        torch.zeros(0, dtype=torch.long),
-        torch.zeros(0, dtype=torch.long),
-    )
+    weight = torch.zeros(0, dtype=torch.float32)
+    query = key = torch.zeros(0, dtype=torch.long)
     for rows, keys, weights_NM in row_blocks(trace.head(site, layer, head), cancel):
         # topk puts NaN first: below 0 it leaves the place to the weights that are numbers.
         best, flat = weights_NM.flatten().nan_to_num(nan=-1.0).topk(min(n, weights_NM.numel()))

@@ -59,8 +59,7 @@ def _likeliest(
         if cancel is not None:
             cancel.check()
         logits_NV = torch.atleast_2d(layer_logits(model, trace, layer, positions))
-        best_N, id_N = logits_NV.softmax(-1).topk(min(n, logits_NV.shape[-1]), dim=-1)
-        parts.append((best_N, id_N))
+        parts.append(logits_NV.softmax(-1).topk(min(n, logits_NV.shape[-1]), dim=-1))
     best, ids = zip(*parts, strict=True)
     return torch.cat(best), torch.cat(ids)
 

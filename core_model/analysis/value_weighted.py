@@ -71,8 +71,8 @@ def _norms(model: Transformer, trace: Trace, site: str, layer: int, head: int) -
 def _attention_of(model: Transformer, site: str, layer: int) -> Attention:
     name, kind = site.split(".")
     if kind == "pool":
-        pool = None if model.vectors is None else getattr(model.vectors, name).pool
-        attention = None if pool is None else pool.attention
+        probe = None if model.vectors is None else getattr(model.vectors, name).pool
+        attention = None if probe is None else probe.attention
     else:
         module = model.stack(name).layer(layer)
         attention = module.cross_attention if kind == "cross" else module.attention
