@@ -6,7 +6,7 @@
     fetching                hub, hub_file (one file), hub_offer (what would come)
     files, safely           header, files, stored_types, shards, json_text; pickles and pickle_child
     which model it is       reading, by families/, stated, assuming, matching; quantised and unlisted say why not
-    a LoRA adapter          adapter, merging
+    a LoRA adapter          adapter, adapter_config, adapter_plan, merging
     what is told of it      facts, describe, health
     what it is given        giving, by text and preprocessing
     its weights             loading, weights

@@ -51,7 +51,7 @@ def convert_opened(checkpoint: Checkpoint, folder: Path, family: str | None, loa
     chosen = _only_that(config, family) if family else _best(config, info.name, info.family)
     model, dtype = load(), DTYPES.get(info.dtype)
     try:
-        save_as_family(folder, model, chosen.key, inputs_from=checkpoint.folder, dtype=dtype)
+        save_as_family(folder, model, chosen.key, inputs=checkpoint.input_files, dtype=dtype)
     except OSError as error:
         told = why_not_written(error, folder)
         raise CheckpointError(f"{shown(folder)} cannot be written: {told}", path=folder) from error

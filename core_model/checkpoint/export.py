@@ -6,7 +6,7 @@ A family's `write` proposes a config; reading it back must give the model's own 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from core_model.checkpoint.config_codec import config_to_json
 from core_model.checkpoint.differences import first_difference
 from core_model.checkpoint.families import FAMILIES
 from core_model.checkpoint.families.family import Family, Foreign, assignments, weights_of
-from core_model.checkpoint.folder import CONFIG_NAME, PREPROCESSOR_NAME, PROCESSOR_NAME
+from core_model.checkpoint.folder import CONFIG_NAME
 from core_model.checkpoint.folding import folded, folded_state
 from core_model.checkpoint.writing import staged_folder, write_json, write_weights
 from core_model.config import ModelConfig
@@ -29,29 +29,6 @@ if TYPE_CHECKING:
     import torch
 
     from core_model.nn.transformer import Transformer
-
-INPUT_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "vocab.txt",
-    "tokenizer.model",
-    "tokenizer.model.v1",
-    "tokenizer.model.v2",
-    "tokenizer.model.v3",
-    "tekken.json",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "source.spm",
-    "target.spm",
-    "native_tokenizer.json",
-    PREPROCESSOR_NAME,
-    PROCESSOR_NAME,
-)
-"""What says how text, pictures and sounds become numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,10 +127,10 @@ def save_as_family(
     model: Transformer,
     family_key: str,
     *,
-    inputs_from: Path | None = None,
+    inputs: Iterable[Path] = (),
     dtype: torch.dtype | None = None,
 ) -> None:
-    """Write config.json, model.safetensors and the `INPUT_FILES` found in `inputs_from`.
+    """Write config.json, model.safetensors and copies of the files `inputs`.
 
     The weights are written in `dtype`, by default in the model's own.
 
@@ -168,9 +145,8 @@ def save_as_family(
         write_weights(new, {name: tensor.to(dtype) for name, tensor in expression.tensors(state, said).items()})
         stored = {"torch_dtype": str(dtype).removeprefix("torch.")}
         write_json(new / CONFIG_NAME, {**expression.document, **stored}, indent=2)
-        for name in INPUT_FILES:
-            if inputs_from is not None and (inputs_from / name).is_file():
-                shutil.copyfile(inputs_from / name, new / name)
+        for path in inputs:
+            shutil.copyfile(path, new / path.name)
 
 
 def _stated(keys: Any) -> dict[str, Any]:

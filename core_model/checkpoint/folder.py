@@ -24,6 +24,33 @@ ADAPTER_CONFIG_NAME = "adapter_config.json"
 PIPELINE_NAME = "model_index.json"
 PREPROCESSOR_NAME, PROCESSOR_NAME = "preprocessor_config.json", "processor_config.json"
 """What is done with pictures and sounds; newer versions of transformers have it in a part of the second, which wins."""
+PREPROCESSOR_FILES = (PREPROCESSOR_NAME, PROCESSOR_NAME)
+VOCABULARY_FILES = (
+    "tokenizer.json",
+    "vocab.json",
+    "vocab.txt",
+    "tokenizer.model",
+    "tokenizer.model.v1",
+    "tokenizer.model.v2",
+    "tokenizer.model.v3",
+    "tekken.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "source.spm",
+    "native_tokenizer.json",
+)
+"""Where one of these is, a tokenizer is."""
+TOKENIZER_FILES = (
+    *VOCABULARY_FILES,
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "merges.txt",
+    "target.spm",
+    "chat_template.jinja",
+)
+INPUT_FILES = (*TOKENIZER_FILES, *PREPROCESSOR_FILES)
+"""What says how text, pictures and sounds become numbers."""
 
 _FIRST_CHOICES = ("model.safetensors", "pytorch_model.safetensors")
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d+)-of-(?P<total>\d+)\.safetensors", re.IGNORECASE)
@@ -43,7 +70,10 @@ class SeveralFilesError(CheckpointError):
 
 @dataclass(frozen=True, kw_only=True)
 class Location:
-    """One model on disk: its weight files, or the index that names them; its folder; what was noticed on the way."""
+    """One model on disk: its weight files, or the index that names them; its folder; what was noticed on the way.
+
+    `adapter` is the folder of the LoRA adapter that is merged with it.
+    """
 
     name: str
     path: Path
@@ -51,6 +81,31 @@ class Location:
     weights: tuple[Path, ...] = ()
     index: Path | None = None
     notes: tuple[str, ...] = ()
+    adapter: Path | None = None
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        """Where its tokenizer lies: beside the adapter, when there is one of its own."""
+        return self._folder_with(VOCABULARY_FILES)
+
+    @property
+    def preprocessor_folder(self) -> Path:
+        """Where it says what is done with pictures and sounds: beside the adapter, when that does."""
+        return self._folder_with(PREPROCESSOR_FILES)
+
+    @property
+    def input_files(self) -> tuple[Path, ...]:
+        """Those of the `INPUT_FILES` that are used."""
+        paths = (
+            *(self.tokenizer_folder / name for name in TOKENIZER_FILES),
+            *(self.preprocessor_folder / name for name in PREPROCESSOR_FILES),
+        )
+        return tuple(path for path in paths if path.is_file())
+
+    def _folder_with(self, names: Iterable[str]) -> Path:
+        """The adapter's folder where it has one of the files, else the model's."""
+        own = self.adapter
+        return own if own is not None and any((own / name).is_file() for name in names) else self.folder
 
     @property
     def config(self) -> Path | None:

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core_model.cancel import CancelToken, Progress
-from core_model.checkpoint.export import INPUT_FILES
 from core_model.checkpoint.families import OWN_DOCUMENTS
 from core_model.checkpoint.folder import (
     ADAPTER_CONFIG_NAME,
     CONFIG_NAME,
     INDEX_SUFFIX,
+    INPUT_FILES,
     WEIGHTS_SUFFIX,
 )
 from core_model.checkpoint.hub_cache import cache_folder, is_repository

@@ -61,7 +61,8 @@ def _open_adapter(location: Location, given: dict[str, object]) -> Checkpoint:
         return _checkpoint(location, store, notes, lambda: reading or read_checkpoint(location, store, given))
 
     def read() -> Reading:
-        found = read_checkpoint(merged.location, merged.store, given)
+        resized = ("vocab_size",) if merged.is_resized else ()
+        found = read_checkpoint(merged.location, merged.store, given, resized=resized)
         return replace(found, facts=(merged.fact, *found.facts))
 
     return _checkpoint(merged.location, merged.store, merged.notes, read)
@@ -86,7 +87,7 @@ class Checkpoint:
         reading = replace(reading, facts=(*reading.facts, *preprocessing.facts))
         self._location, self._store, self._reading = location, store, reading
         kind = reading.model_type or reading.family
-        self._tokenizer, self._tokenizer_notes = find_tokenizer(location.folder, kind, reading.config)
+        self._tokenizer, self._tokenizer_notes = find_tokenizer(location.tokenizer_folder, kind, reading.config)
         self._run, run_notes = _run_of(location, reading)
         self._notes = (*notes, *self._tokenizer_notes, *preprocessing.warnings, *run_notes)
         self._giver = None
@@ -110,8 +111,13 @@ class Checkpoint:
 
     @property
     def folder(self) -> Path:
-        """Where its config and its tokenizer lie."""
+        """Where its config lies."""
         return self._location.folder
+
+    @property
+    def input_files(self) -> tuple[Path, ...]:
+        """The files that say how text, pictures and sounds become numbers."""
+        return self._location.input_files
 
     @property
     def config(self) -> ModelConfig | None:

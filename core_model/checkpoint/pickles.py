@@ -18,13 +18,14 @@ from tempfile import TemporaryDirectory
 
 from core_model.cancel import CancelToken, Progress
 from core_model.checkpoint import pickle_child
-from core_model.checkpoint.export import INPUT_FILES, check_new
+from core_model.checkpoint.export import check_new
 from core_model.checkpoint.families import OWN_DOCUMENTS
 from core_model.checkpoint.files import SafetensorsFile, open_regular
 from core_model.checkpoint.folder import (
     ADAPTER_CONFIG_NAME,
     CONFIG_NAME,
     INDEX_SUFFIX,
+    INPUT_FILES,
     TRAINING_STATE,
     WEIGHTS_SUFFIX,
     model_folder,

@@ -74,7 +74,8 @@ def _of_sounds(location: Location, stack: StackConfig, audio: AudioEmbedding) ->
 
 def _document(location: Location, part: str) -> tuple[str, Mapping[str, Any] | None]:
     """The settings beside the weights and the name of their file; empty and None where there are none."""
-    newer, older = location.folder / PROCESSOR_NAME, location.folder / PREPROCESSOR_NAME
+    folder = location.preprocessor_folder
+    newer, older = folder / PROCESSOR_NAME, folder / PREPROCESSOR_NAME
     if newer.exists() and isinstance(found := read_json(newer).get(part), Mapping):
         return PROCESSOR_NAME, found
     return (PREPROCESSOR_NAME, read_json(older)) if older.exists() else ("", None)

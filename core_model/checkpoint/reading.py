@@ -5,7 +5,7 @@ Whatever goes wrong here leaves the tensors to look at: it becomes the `problem`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from operator import attrgetter
@@ -62,8 +62,13 @@ class _UnstatedError(ConfigError):
         self.fact = fact
 
 
-def read_checkpoint(location: Location, store: TensorStore, assume: Mapping[str, object]) -> Reading:
-    """The reading of the tensors in `store` with the config beside them; `assume` gives facts that no file states."""
+def read_checkpoint(
+    location: Location, store: TensorStore, assume: Mapping[str, object], *, resized: Collection[str] = ()
+) -> Reading:
+    """The reading of the tensors in `store` with the config beside them; `assume` gives facts that no file states.
+
+    Of the facts `resized`, what the tensors' shapes tell counts, whatever the config states.
+    """
     reading = Reading()
     try:
         if location.adapter_config is not None:
@@ -76,7 +81,7 @@ def read_checkpoint(location: Location, store: TensorStore, assume: Mapping[str,
         )
         if document is not None and document.get("format") == native.FORMAT:
             return _read_native(document, store, assume)
-        return _read_family(reading, location, store, document, assume)
+        return _read_family(reading, location, store, document, assume, resized)
     except _UnstatedError as error:
         return replace(reading, problem=error, needs=(error.fact,))
     except CoreError as error:
@@ -98,6 +103,7 @@ def _read_family(
     store: TensorStore,
     document: Mapping[str, Any] | None,
     assume: Mapping[str, object],
+    resized: Collection[str],
 ) -> Reading:
     """A model of one of the families, from its config and what its tensors' shapes tell."""
     if not store.entries:
@@ -115,7 +121,7 @@ def _read_family(
     found = find_stated(family, location, store, document)
     if document is None and found.document:
         reading = replace(reading, warnings=())
-    stated = family.renamed(found.document)
+    stated = {**family.renamed(found.document), **_sizes(family, weights, resized)}
     with found.named_in_errors(family):
         keys = _read_keys(family, location, weights, stated, assume)
         _require_plausible_layers(family, keys, len(store.entries))
@@ -135,6 +141,12 @@ def _read_family(
         told = "the config ties the output head to the token embedding, but both are stored and differ: each is used"
         reading = replace(reading, warnings=(*reading.warnings, told))
     return _matched(reading, family.names, config, weights.without(family.left_out(keys)), store)
+
+
+def _sizes(family: Family, weights: Weights, facts: Collection[str]) -> dict[str, object]:
+    """What the shapes tell of these facts, by the family's keys."""
+    told, keys = family.sizes(weights), [family.places.get(fact) for fact in facts]
+    return {key: told[key] for key in keys if key is not None and told.get(key) is not None}
 
 
 def _read_keys(

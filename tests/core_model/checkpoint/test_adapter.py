@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,23 @@ def test_the_base_is_found_beside_the_adapter(named: str, tmp_path: Path) -> Non
         assert checkpoint.info.refusal is None and checkpoint.info.name == "base + adapter"
 
 
+def test_the_base_is_found_at_the_path_the_adapter_gives(tmp_path: Path) -> None:
+    base = tiny.write(tmp_path / "models" / "base")
+    folder, _ = gpt2_adapter(tmp_path / "adapters" / "adapter", base_model_name_or_path=str(base))
+    with open_checkpoint(folder) as checkpoint:
+        assert checkpoint.info.refusal is None and checkpoint.info.name == "base + adapter"
+
+
+@pytest.mark.parametrize("named", ["//machine/share/base", r"\\machine\share\base"])
+def test_a_path_on_another_machine_is_never_looked_for(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os.path, "isabs", lambda path: True)  # as Windows has it
+    monkeypatch.setattr(os.path, "isdir", pytest.fail)
+    folder, _ = gpt2_adapter(tmp_path / "adapter", base_model_name_or_path=named)
+    assert "adapter (LoRA" in refusal(folder)
+
+
 def test_the_base_is_found_in_the_hubs_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     tiny.write(tmp_path / "cache" / "models--someone--base" / "snapshots" / "abc")
@@ -271,16 +289,18 @@ def test_the_library_agrees_on_an_encoder_decoder(tmp_path: Path) -> None:
     np.testing.assert_allclose(delta, ALPHA / RANK * product(factors(name, 48, 48), name), atol=1e-5)
 
 
-def test_gpt2_as_the_library_saves_it_agrees_with_the_merged_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stated", [True, False])
+def test_gpt2_as_the_library_saves_it_agrees_with_the_merged_weights(stated: bool, tmp_path: Path) -> None:
+    """fan_in_fan_out is what the last module changed needed, so it may be false of a square weight that is turned."""
     import torch
 
     model = seeded(GPT2LMHeadModel(GPT2Config(n_layer=2, n_embd=48, n_head=3, vocab_size=90, n_positions=32)))
     base = saved(model, tmp_path / "base")
-    name = "transformer.h.0.attn.c_proj"  # square: only the config says which way it is stored
+    name = "transformer.h.0.attn.c_proj"  # square: the shapes do not tell which way it is stored
     tensors = factors(name, 48, 48)
     with torch.no_grad():
         model.get_parameter(f"{name}.weight").add_(torch.from_numpy(ALPHA / RANK * product(tensors, name).T))
-    folder = adapter(tmp_path / "adapter", tensors, fan_in_fan_out=True)
+    folder = adapter(tmp_path / "adapter", tensors, fan_in_fan_out=stated)
     with open_checkpoint(folder, assume={"base": base}) as checkpoint:
         trace = run_trace(checkpoint.load_model(), Inputs(ids=IDS))
     assert trace.logits is not None
