@@ -52,12 +52,14 @@ def pool(
     Those of each key are multiplied by its gain, where there is one.
     "sample" takes the first cell of each: exact weights of some cells, at once at any length, for which it has fewer
     pixels down where rows are very long. Exact when a pixel is a cell. The last pixel of an axis spans what is left.
-    Raises Cancelled between blocks, TraceError for another way to reduce.
+    Raises Cancelled between blocks, TraceError for another way to reduce and for no pixels.
     """
     if cancel is not None:
         cancel.check()
     if reduce not in get_args(Reduce):
         raise TraceError(f"reduce is {reduce!r}: expected one of {', '.join(map(repr, get_args(Reduce)))}")
+    if min(size) < 1:
+        raise TraceError(f"size is {size}: a view needs at least 1 x 1 pixels")
     n_rows, n_cols = rows.stop - rows.start, cols.stop - cols.start
     if reduce == "sample":
         size = min(size[0], max(1, _SAMPLE_SCORES[head.is_prepared] // head.n_keys)), size[1]

@@ -15,6 +15,7 @@ from core_model.analysis.head_statistics import head_statistics
 from core_model.analysis.links import token_totals, top_links
 from core_model.analysis.logit_lens import LENS_SITES, logit_lens
 from core_model.analysis.rollout import rollout
+from core_model.analysis.value_weighted import value_site, value_weighted
 from core_model.analysis.words import merge_words
 from core_model.config import ConvolutionSpec, MaskSpec, NormSpec, multi_head
 from core_model.errors import TraceError
@@ -111,6 +112,13 @@ def test_pictures_and_peaks_of_no_pixel_are_refused(n: int) -> None:
     for reduce in ("max", "sample"):
         with pytest.raises(TraceError, match=f"n is {n}: expected at least 1"):
             trace.row_peaks(SITE, 0, 0, None, n, reduce)
+
+
+def test_weighted_attention_in_no_pixels_is_refused() -> None:
+    model = decoder_only()
+    trace = run_trace(model, Inputs(ids=IDS), keep=(value_site(SITE, 0),))
+    with pytest.raises(TraceError, match=r"size is \(5, 0\): a view needs at least 1 x 1 pixels"):
+        value_weighted(model, trace, SITE, 0, 0, size=(5, 0))
 
 
 @pytest.mark.parametrize("n", [0, -1])
