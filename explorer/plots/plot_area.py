@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 from explorer.plots.setup import pg
 from explorer.plots.value_axis import ValueAxis
 from explorer.theme.colors import Theme
-from explorer.theme.metrics import SPACE_4
+from explorer.theme.metrics import SPACE_2, SPACE_6
 
 _LEFT_ROOM = 64
 """Width of the y axis with its title: reserved, so that curves do not move when numbers grow."""
@@ -37,7 +37,7 @@ class PlotArea(pg.GraphicsView):
             axis.setZValue(self.box.zValue() - 1)  # the grid lies under the curves
         self.axes["left"].setGrid(255)
         layout = pg.GraphicsLayout()
-        layout.setContentsMargins(0, 0, SPACE_4, 0)  # half of the last number
+        layout.setContentsMargins(0, SPACE_2, SPACE_6, 0)  # half of the last number of either axis
         layout.setSpacing(0)
         layout.addItem(self.axes["left"], 0, 0)
         layout.addItem(self.box, 0, 1)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF
 
 from explorer.plots.setup import pg
@@ -18,6 +18,8 @@ _TICK_GAP = {"left": 28, "bottom": 48}
 """Pixels from tick to tick."""
 _FEWEST_TICKS = 2
 """Written even where they are nearer: one number alone does not give a scale."""
+_OVERHANG = 24
+"""Pixels that a number at an end of the axis may stand out by: pyqtgraph leaves out those that stand out further."""
 _MOST_DECADES = 3
 """A log axis of more decades is marked at powers of ten only, a shorter one at 1, 2 and 5 times them."""
 
@@ -67,14 +69,17 @@ class ValueAxis(pg.AxisItem):
 
     # -- what pyqtgraph asks for ---------------------------------------------------------------------------------------
 
+    def boundingRect(self) -> QRectF:  # noqa: N802
+        """With the numbers at the ends, which pyqtgraph does not count in where there is a grid."""
+        if self.orientation == "left":
+            return super().boundingRect().adjusted(0, -_OVERHANG, 0, _OVERHANG)
+        return super().boundingRect().adjusted(-_OVERHANG, 0, _OVERHANG, 0)
+
     def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:
         span = abs(maxVal - minVal)
         if not span > 0.0:
             return []
-        n_parts = max(1, int(size / self._gap))
-        while len(nice_ticks(minVal, maxVal, n_parts)) < _FEWEST_TICKS:
-            n_parts += 1
-        return [(nice_step(span, n_parts), 0.0)]
+        return [(nice_step(span, self._n_parts(minVal, maxVal, size)), 0.0)]
 
     def tickValues(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, list[float]]]:
         if not self.logMode:
@@ -83,9 +88,20 @@ class ValueAxis(pg.AxisItem):
         decades = range(math.floor(low), math.ceil(high) + 1)
         factors = (1, 2, 5) if len(decades) - 1 <= _MOST_DECADES else (1,)
         marks = [decade + math.log10(factor) for decade in decades for factor in factors]
-        return [(1.0, [mark for mark in marks if low <= mark <= high])]
+        marks = [mark for mark in marks if low <= mark <= high]
+        if len(marks) < _FEWEST_TICKS and high > low:
+            values = nice_ticks(10.0**low, 10.0**high, self._n_parts(10.0**low, 10.0**high, size))
+            marks = [math.log10(value) for value in values]
+        return [(1.0, marks)]
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
         if self.logMode:
             return [number_text(10.0**value) for value in values]
         return format_ticks([value * scale for value in values])
+
+    def _n_parts(self, low: float, high: float, size: float) -> int:
+        """Into how many parts `size` pixels from `low` to `high` are divided."""
+        n_parts = max(1, int(size / self._gap))
+        while len(nice_ticks(low, high, n_parts)) < _FEWEST_TICKS:
+            n_parts += 1
+        return n_parts

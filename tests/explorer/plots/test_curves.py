@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtGui import QFontMetricsF, QImage, QPainter
 
 from explorer.plots.curves import CurvePlot
 from explorer.plots.setup import pg
 from explorer.theme.colors import DARK, LIGHT
+from explorer.theme.fonts import caption_font
 from explorer.theme.manager import ThemeChoice
 from explorer.viewmodels.records import CurvePicture, Series
 
@@ -163,3 +165,37 @@ def test_a_hidden_plot_draws_when_shown(plot):
     assert plot._curves == {}
     plot.show()
     assert set(plot._curves) == {"train", "validation"}
+
+
+def drawn_numbers(plot: CurvePlot, side: str, scale: float) -> list[str]:
+    """What the axis writes on a screen of that scale."""
+    plot.grab()  # lays out the axes
+    image = QImage(plot.size() * scale, QImage.Format.Format_ARGB32)
+    image.setDevicePixelRatio(scale)
+    painter = QPainter(image)
+    try:
+        _, _, texts = plot._area.axes[side].generateDrawSpecs(painter)
+    finally:
+        painter.end()
+    return [text for _, _, text in texts]
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+@pytest.mark.parametrize("log_y", [False, True])
+@pytest.mark.parametrize("top", [2.6, 4.9, 9.7, 130.0, 4e4])
+def test_every_axis_writes_two_numbers_at_least_at_every_size(plot, top, log_y, scale):
+    plot.set_picture(
+        losses(series=(Series(name="train", x=np.arange(3.0), y=np.array([top, 0.9 * top, 0.8 * top])),), log_y=log_y)
+    )
+    for height in range(150, 420, 13):
+        plot.resize(240 + height, height)
+        for side in ("left", "bottom"):
+            assert len(drawn_numbers(plot, side, scale)) >= 2, (side, height)
+
+
+def test_the_number_at_the_top_of_an_axis_is_written_whole(plot):
+    plot.set_picture(losses())
+    plot._area.box.setYRange(0.0, 4.0, padding=0)
+    assert drawn_numbers(plot, "left", 1.0)[-1] == "4.0"
+    top = plot._area.axes["left"].mapToScene(QPointF(0.0, 0.0)).y()
+    assert top >= 0.4 * QFontMetricsF(caption_font()).height()  # pyqtgraph centres 0.8 of a line's height on the tick
