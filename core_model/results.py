@@ -38,6 +38,11 @@ def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return packed
 
 
+def rank_among(weights: FloatArray, weight: float) -> int | None:
+    """The place of a weight among all of them, from 1, the largest; None of one that is not a number."""
+    return None if np.isnan(weight) else 1 + int(np.count_nonzero(weights > weight))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fact:
     """One fact about a checkpoint and where it comes from: its config, its shapes and names, or nowhere."""
@@ -142,7 +147,8 @@ class HeatmapView:
     """Part of one head's attention, at most a screen large: rows are queries, columns are keys.
 
     `values[r, c]` is the weight of one cell when `exact`, else the `reduce` of the block of cells under that pixel.
-    `rows` and `cols` are the half-open ranges of tokens shown. `masked` is true where every cell of the block is
+    `rows` and `cols` are the half-open ranges of tokens shown. `cells` says how many a pixel spans down and across; the
+    last pixel of an axis spans what is left. `masked` is true where every cell of the block is
     masked: it has no weight, which is not the same as zero.
     """
 
@@ -153,8 +159,13 @@ class HeatmapView:
     cols: tuple[int, int]
     values: FloatArray
     masked: BoolArray
-    exact: bool
+    cells: tuple[int, int]
     reduce: Reduce
+
+    @property
+    def exact(self) -> bool:
+        """Whether every pixel is one cell."""
+        return self.cells == (1, 1)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -168,7 +179,7 @@ class CellFacts:
 
     There is no score where the cell is masked, or where an edit replaced the pattern of the head.
 
-    `rank` counts from 1, the largest weight of the row. `row_entropy` is in nat, of the row's weights divided by their
+    `rank` is `rank_among` those of the row. `row_entropy` is in nat, of the row's weights divided by their
     sum; None where they are all 0.
     """
 
@@ -176,7 +187,7 @@ class CellFacts:
     key: int
     weight: float
     score: float | None
-    rank: int
+    rank: int | None
     masked: bool
     row_entropy: float | None
 
@@ -304,8 +315,9 @@ class TensorStatistics:
 class TensorView:
     """Part of a tensor as a matrix, at most a screen large; `shape` is that of the whole matrix.
 
-    `values[r, c]` is one number when `exact`, else the `pooling` of the numbers under that pixel. `missing` is true
-    where none of them is finite.
+    `values[r, c]` is one number when `exact`, else the `pooling` of the numbers under that pixel. `cells` says how many
+    a pixel spans down and across; the last pixel of an axis spans what is left. `missing` is true where none of them is
+    finite.
     """
 
     shape: tuple[int, int]
@@ -313,9 +325,10 @@ class TensorView:
     cols: tuple[int, int]
     values: FloatArray
     missing: BoolArray
+    cells: tuple[int, int]
     pooling: Pooling
 
     @property
     def exact(self) -> bool:
         """Whether every pixel is one number of the tensor."""
-        return self.values.shape == (self.rows[1] - self.rows[0], self.cols[1] - self.cols[0])
+        return self.cells == (1, 1)

@@ -30,7 +30,8 @@ def tensor_view(
 ) -> TensorView | None:
     """The rows and columns (None: all), at most size[0] x size[1] pixels; None for a tensor without elements.
 
-    A pixel stands for its cells' finite numbers: their mean, or the one farthest from 0 with its sign ("extreme").
+    A pixel stands for ceil(n / size) cells down and across, the last one for what is left; its value is the mean of the
+    finite numbers there, or the one farthest from 0 with its sign ("extreme").
     Raises Cancelled between blocks.
     """
     shape = as_matrix(tensor.shape)
@@ -38,13 +39,14 @@ def tensor_view(
     n_rows, n_cols = rows[1] - rows[0], cols[1] - cols[0]
     if n_rows * n_cols == 0:
         return None
-    canvas = _Canvas((min(size[0], n_rows), min(size[1], n_cols)), pooling)
+    down, across = -(-n_rows // size[0]), -(-n_cols // size[1])
+    canvas = _Canvas((-(-n_rows // down), -(-n_cols // across)), pooling)
     done = 0
     for some_rows, some_cols in _blocks(n_rows, n_cols):
         if cancel is not None:
             cancel.check()
         values = read_block(tensor, _moved(some_rows, rows[0]), _moved(some_cols, cols[0]))
-        canvas.add(values, _pixels(some_rows, n_rows, canvas.n[0]), _pixels(some_cols, n_cols, canvas.n[1]))
+        canvas.add(values, _pixels(some_rows, down), _pixels(some_cols, across))
         done += values.size
         if progress is not None:
             progress(done / (n_rows * n_cols))
@@ -57,6 +59,7 @@ def tensor_view(
         cols=cols,
         values=read_only(np.where(missing, np.float32(0), values)),
         missing=read_only(missing),
+        cells=(down, across),
         pooling=pooling,
     )
 
@@ -65,7 +68,6 @@ class _Canvas:
     """Pixels [Y, X] and the two numbers kept of each one's finite cells: sum and count, or largest and smallest."""
 
     def __init__(self, n: tuple[int, int], pooling: Pooling) -> None:
-        self.n = n
         self._pooling = pooling
         if pooling == "mean":
             self._first, self._second = _Layer(np.add, 0.0, n), _Layer(np.add, 0.0, n)
@@ -113,9 +115,9 @@ def _moved(part: slice, by: int) -> slice:
     return slice(part.start + by, part.stop + by)
 
 
-def _pixels(part: slice, n_cells: int, n_pixels: int) -> Numbers:
+def _pixels(part: slice, per_pixel: int) -> Numbers:
     """The pixel over each cell."""
-    return np.arange(part.start, part.stop) * n_pixels // n_cells
+    return np.arange(part.start, part.stop) // per_pixel
 
 
 def _starts(pixels: Numbers) -> Numbers:

@@ -18,7 +18,7 @@ from core_model.errors import TraceError
 from core_model.nn.inference import looking_at
 from core_model.nn.scores import HeadInputs
 from core_model.nn.transformer import Transformer
-from core_model.results import BoolArray, CellFacts, FloatArray, HeatmapView, Reduce, read_only
+from core_model.results import BoolArray, CellFacts, FloatArray, HeatmapView, Reduce, rank_among, read_only
 from core_model.trace.edits import Edit
 from core_model.trace.inputs import Inputs
 from core_model.trace.scores import HeadScores, prepare_together, row_entropy
@@ -151,7 +151,7 @@ class Trace:
             key=key,
             weight=float(weights_M[key]),
             score=float(scores.scores(rows, cols)[0, 0]) if has_score else None,
-            rank=1 + int((weights_M > weights_M[key]).sum()),
+            rank=rank_among(_array(weights_M), float(weights_M[key])),
             masked=masked,
             row_entropy=float(row_entropy(total, torch.special.entr(in_float64_M).sum())) if total != 0 else None,
         )
@@ -173,8 +173,6 @@ class Trace:
         scores = self.head(site, layer, head)
         row_range = checked_range("rows", rows, scores.n_queries)
         col_range = checked_range("cols", cols, scores.n_keys)
-        if min(size) < 1:
-            raise TraceError(f"size is {size}: a view needs at least 1 x 1 pixels")
         picture = pool(scores, row_range, col_range, size, reduce, cancel=cancel, progress=progress)
         return HeatmapView(
             site=site,
@@ -184,7 +182,7 @@ class Trace:
             cols=(col_range.start, col_range.stop),
             values=_array(picture.weights),
             masked=_mask_array(picture.masked),
-            exact=picture.cells == (1, 1),
+            cells=picture.cells,
             reduce=reduce,
         )
 

@@ -106,7 +106,7 @@ class ExportSource:
             tokens = (("query_tokens", f"text [{n_rows}]"), ("key_tokens", f"text [{n_cols}]"))
             facts = tuple((name, str(getattr(self.provenance, name))[:40]) for name in FACTS)
             return "\n".join(f"{name:14}{value}" for name, value in (*arrays, *tokens, *facts))
-        if picture.weights is None or picture.values.shape != (n_rows, n_cols):
+        if picture.weights is None or not picture.is_exact:
             return self.summary(choices)
         return csv_text(_first_cells(self.provenance, picture, picture.weights), CancelToken(), _unheard)
 
@@ -136,7 +136,7 @@ def export_source(state: AppState, whole: HeatmapPicture, tile: HeatmapPicture |
 
 def part_on_screen(whole: HeatmapPicture, rows: Span, cols: Span) -> HeatmapPicture:
     """The part of an exact picture between two ranges of tokens; a pooled one is returned whole."""
-    if whole.values.shape != whole.shape:
+    if not whole.is_exact:
         return whole
     part = slice(*rows), slice(*cols)
     return replace(

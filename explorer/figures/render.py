@@ -193,13 +193,18 @@ def _draw_matrix(axes: Axes, spec: FigureSpec, layout: Layout, *, magnify: bool)
     picture = spec.picture
     masked, missing = hidden_cells(spec)
     pixels = np.where((masked | missing)[..., None], _PAPER, _colors(spec))
-    extent = (picture.cols[0], picture.cols[1], picture.rows[1], picture.rows[0])
+    (top, reached_bottom), (left, reached_right) = picture.reach
+    (bottom, right), (down, across) = (picture.rows[1], picture.cols[1]), picture.cells
+    extent = left, reached_right, reached_bottom, top
     times = max(1, -(-_LEGIBLE_PIXELS // max(picture.values.shape))) if magnify else 1
     pixels = pixels.repeat(times, axis=0).repeat(times, axis=1)
-    axes.imshow(pixels, extent=extent, aspect="auto", interpolation="none", clip_on=False)
+    is_cut = (reached_bottom, reached_right) != (bottom, right)  # of the last pixels there is a part
+    axes.imshow(pixels, extent=extent, aspect="auto", interpolation="none", clip_on=is_cut)
+    axes.set(xlim=(left, right), ylim=(bottom, top))
+    n = (bottom - top) / down, (right - left) / across
     for kind, cells in (("masked", masked), ("not computed", missing)):
         if cells.any():
-            _draw_texture(axes, layout.matrix, kind, cells)
+            _draw_texture(axes, layout.matrix, kind, cells, n)
 
 
 def _colors(spec: FigureSpec) -> NDArray[np.uint8]:
@@ -261,18 +266,18 @@ def _draw_legend(page: _Page, layout: Layout) -> None:
     left = layout.matrix.left
     for kind in layout.legend:
         box = Box(left=left, top=layout.legend_y, width=_SWATCH * size, height=size)
-        _draw_texture(page.axes(box), box, kind, np.ones((1, 1), dtype=bool))
+        _draw_texture(page.axes(box), box, kind, np.ones((1, 1), dtype=bool), (1, 1))
         page.text(box.right + 0.5 * size, box.top + size / 2, kind, size, va="center_baseline")
         left = box.right + size + fonts().width(kind, size) + size
 
 
-def _draw_texture(axes: Axes, box: Box, kind: str, cells: NDArray[np.bool_]) -> None:
-    """Fine diagonal lines over masked cells, dots over those not computed; the cells fill the axes."""
+def _draw_texture(axes: Axes, box: Box, kind: str, cells: NDArray[np.bool_], n: tuple[float, float]) -> None:
+    """Fine diagonal lines over masked cells, dots over those not computed; `n` cells fill the axes down and across."""
     to_axes = np.array([1 / box.width, -1 / box.height])
     if kind == "masked":
-        lines = [0, 1] + hatch_lines(cells, box.width, box.height) * to_axes
+        lines = [0, 1] + hatch_lines(cells, box.width, box.height, n) * to_axes
         hatch = LineCollection(list(lines), colors=_HATCH, linewidths=0.35, transform=axes.transAxes, clip_on=False)
         axes.add_collection(hatch, autolim=False)
     else:
-        x, y = ([0, 1] + dots(cells, box.width, box.height) * to_axes).T
+        x, y = ([0, 1] + dots(cells, box.width, box.height, n) * to_axes).T
         axes.plot(x, y, "o", markersize=0.7, markeredgewidth=0, color=_HATCH, transform=axes.transAxes, clip_on=False)

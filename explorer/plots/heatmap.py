@@ -227,9 +227,13 @@ class HeatmapPlot(QWidget):
             picture.col_labels, n_cols, picture.col_title, picture.col_role, first=picture.col_first
         )
         if picture.given is not None:
-            self._given.set_content(picture.given, picture.rows, picture.given_title, picture.row_role)
+            self._given.set_content(
+                picture.given, picture.rows, picture.cells[0], picture.given_title, picture.row_role
+            )
         if picture.received is not None:
-            self._received.set_content(picture.received, picture.cols, picture.received_title, picture.col_role)
+            self._received.set_content(
+                picture.received, picture.cols, picture.cells[1], picture.received_title, picture.col_role
+            )
 
     def _overview_for(self, picture: HeatmapPicture | None) -> HeatmapPicture | None:
         """The whole picture that lies under a part of it."""

@@ -24,7 +24,7 @@ from explorer.plots.stale import STALE_OPACITY
 from explorer.plots.zoom import Frame, Range
 from explorer.theme.colors import Theme
 from explorer.viewmodels.colormaps import lookup_table
-from explorer.viewmodels.records import HeatmapPicture
+from explorer.viewmodels.records import HeatmapPicture, Span
 
 Cell = tuple[int, int]
 """(row, col)"""
@@ -39,8 +39,9 @@ _GRID_FROM = 12.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Images:
-    """A picture's cells as images."""
+    """A picture's values as images over `reach`, which the last ones may leave."""
 
+    reach: tuple[Span, Span]
     cells: QImage
     masked: QImage | None
     missing: QImage | None
@@ -50,7 +51,7 @@ class Layer:
     """A picture and the part of the matrix it covers; its images are made for the pixels there are, and kept."""
 
     def __init__(self, picture: HeatmapPicture, theme: Theme) -> None:
-        self.rows, self.cols, self.is_exact = picture.rows, picture.cols, picture.is_exact
+        self.rows, self.cols, self.reach, self.is_exact = picture.rows, picture.cols, picture.reach, picture.is_exact
         self._picture, self._is_dark = picture, theme.is_dark
         self._step = 0, 0
         self._images: Images | None = None
@@ -73,6 +74,7 @@ class Layer:
             hidden = picture.missing if hidden is None else hidden | picture.missing
         table = lookup_table(picture.colormap, is_dark=self._is_dark)
         return Images(
+            reach=picture.reach,
             cells=colored_image(picture.values, picture.levels, table, hidden),
             masked=None if picture.masked is None else mask_image(picture.masked),
             missing=None if picture.missing is None else mask_image(picture.missing),
@@ -199,20 +201,22 @@ class MatrixCanvas(QWidget):
                 self.cell_hovered.emit(*cell)
 
     def _paint_layer(self, painter: QPainter, layer: Layer, area: QRectF) -> None:
-        target = self._frame.pixels(layer.rows, layer.cols)
-        visible = target.intersected(area)
+        visible = self._frame.pixels(layer.rows, layer.cols).intersected(area)
         if visible.isEmpty():
             return
         images = layer.images(self._step(layer))
+        target = self._frame.pixels(*images.reach)
+        painter.setClipRect(visible)
         painter.drawImage(target, images.cells)
         if layer.is_exact:
             self._paint_grid(painter, visible)
         for tile, cells in ((self._hatch_tile(), images.masked), (self._dot_tile(), images.missing)):
             if cells is not None:
                 fill_cells(painter, tile, target, visible, cells)
+        painter.setClipping(False)
 
     def _step(self, layer: Layer) -> tuple[int, int]:
-        target, scale = self._frame.pixels(layer.rows, layer.cols), self.devicePixelRatioF()
+        target, scale = self._frame.pixels(*layer.reach), self.devicePixelRatioF()
         return layer.step(target.height() * scale, target.width() * scale)
 
     def _paint_grid(self, painter: QPainter, area: QRectF) -> None:

@@ -23,6 +23,7 @@ def pooled_picture(picture: HeatmapPicture, down: int, across: int) -> HeatmapPi
     return replace(
         picture,
         values=values,
+        cells=(picture.cells[0] * down, picture.cells[1] * across),
         masked=_all(picture.masked, down, across),
         missing=_all(picture.missing, down, across),
         weights=None,

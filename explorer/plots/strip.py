@@ -32,6 +32,7 @@ class MarginalStrip(QWidget):
         self._theme = theme
         self._values: FloatArray = np.zeros(1, dtype=np.float32)
         self._extent: Span = (0, 1)
+        self._per_bar = 1
         self._span: Range = (0.0, 1.0)
         self._title = ""
         self._lead = 0.0
@@ -41,8 +42,9 @@ class MarginalStrip(QWidget):
         self._theme = theme
         self.update()
 
-    def set_content(self, values: FloatArray, extent: Span, title: str, role: str) -> None:
-        self._values, self._extent, self._title, self._role = values, extent, title, role
+    def set_content(self, values: FloatArray, extent: Span, per_bar: int, title: str, role: str) -> None:
+        """`values` over the indices of `extent`, each over `per_bar` of them and the last over what is left."""
+        self._values, self._extent, self._per_bar, self._title, self._role = values, extent, per_bar, title, role
         self.update()
 
     def set_span(self, span: Range) -> None:
@@ -89,10 +91,10 @@ class MarginalStrip(QWidget):
 
     def _pooled(self, pixels_per_index: float) -> tuple[FloatArray, FloatArray]:
         """Bars of at least a pixel, each the largest of those it stands for, and their edges."""
-        n, (first, last) = len(self._values), self._extent
-        step = max(1, math.ceil(n / (last - first) / pixels_per_index))
-        padded = np.pad(self._values, (0, -n % step), constant_values=np.nan)
-        edges = np.minimum(np.arange(0, len(padded) + 1, step), n) * ((last - first) / n) + first
+        first, last = self._extent
+        step = max(1, math.ceil(1.0 / (self._per_bar * pixels_per_index)))
+        padded = np.pad(self._values, (0, -len(self._values) % step), constant_values=np.nan)
+        edges = np.minimum(first + np.arange(0, len(padded) + 1, step) * self._per_bar, last)
         return np.fmax.reduce(padded.reshape(-1, step), axis=1), edges
 
     def _paint_title(self, painter: QPainter) -> None:

@@ -36,6 +36,8 @@ def matrix_picture(answer: MatrixAnswer, state: AppState) -> HeatmapPicture:
         shape=(len(answer.queries), len(answer.keys)),
         rows=view.rows,
         cols=view.cols,
+        cells=view.cells,
+        reduce=view.reduce,
         levels=drawn.levels,
         ticks=drawn.ticks,
         title=f"{site_name(view.site)}, layer {view.layer} head {view.head}",
@@ -69,6 +71,8 @@ def matrix_tile(answer: MatrixAnswer, whole: HeatmapPicture, state: AppState) ->
         values=drawn.values,
         rows=view.rows,
         cols=view.cols,
+        cells=view.cells,
+        reduce=view.reduce,
         note=_note(view),
         masked=view.masked if view.masked.any() else None,
         missing=missing,
@@ -99,16 +103,14 @@ def _n_first_keys(view: HeatmapView) -> int:
     """How many keys the first column of pixels stands for, where that is the first of the matrix; else 0."""
     if view.cols[0] != 0:
         return 0
-    return 1 if view.reduce == "sample" else -(-(view.cols[1] - view.cols[0]) // view.shape[1])
+    return 1 if view.reduce == "sample" else view.cells[1]
 
 
 def _note(view: HeatmapView) -> str:
     """Whether a value is a cell, or what it is the maximum or mean of."""
     if view.exact:
         return "exact cells"
-    height, width = (
-        -(-(stop - start) // n) for (start, stop), n in zip((view.rows, view.cols), view.shape, strict=True)
-    )
+    height, width = view.cells
     if view.reduce == "sample":
         return f"a sample: one cell of each {height} x {width}, the others are being computed"
     word = {"max": "maximum", "mean": "mean"}[view.reduce]

@@ -14,9 +14,8 @@ from core_model.results import CellFacts
 from explorer.state.answers import InspectorAnswer
 from explorer.state.app_state import AppState
 from explorer.viewmodels.facts import FactRow, FactSection, FactSheet
-from explorer.viewmodels.sizes import weight_text
+from explorer.viewmodels.sizes import NOTHING, weight_text
 
-_NOTHING = "\u2013"
 _SCORE = "Before the normaliser, scale included."
 _ENTROPY = "How evenly the query shares its attention; 0: one key gets all."
 _SIMILARITY = (
@@ -26,7 +25,7 @@ _SIMILARITY = (
 _NO_CELL = FactSection(
     title="Cell (point at one)",
     rows=tuple(
-        FactRow(name=name, value=_NOTHING, mark="unknown", tooltip=tooltip)
+        FactRow(name=name, value=NOTHING, mark="unknown", tooltip=tooltip)
         for name, tooltip in (
             ("query", ""),
             ("key", ""),
@@ -53,11 +52,11 @@ def _cell(cell: CellFacts, query_text: str, key_text: str) -> FactSection:
         FactRow(name="weight", value="masked", tooltip="The query may not look at this key.")
         if cell.masked
         else FactRow(name="weight", value=weight_text(cell.weight)),
-        FactRow(name="rank", value=_NOTHING if cell.masked else f"{cell.rank} in its row"),
-        FactRow(name="score", value=_NOTHING if cell.score is None else f"{cell.score:.3f}", tooltip=_SCORE),
+        FactRow(name="rank", value=NOTHING if cell.masked or cell.rank is None else f"{cell.rank} in its row"),
+        FactRow(name="score", value=NOTHING if cell.score is None else f"{cell.score:.3f}", tooltip=_SCORE),
         FactRow(
             name="row entropy",
-            value=_NOTHING if cell.row_entropy is None else f"{cell.row_entropy:.2f} nat",
+            value=NOTHING if cell.row_entropy is None else f"{cell.row_entropy:.2f} nat",
             tooltip=_ENTROPY,
         ),
     )

@@ -20,8 +20,6 @@ def painted_note(note: str, *, is_dense: bool) -> str:
 def is_dense(picture: HeatmapPicture, rows: Span, cols: Span, size: tuple[int, int]) -> bool:
     """Whether the picture has more values than pixels along an axis, where `rows` and `cols` fill `size` pixels."""
     return any(
-        n_values * (stop - start) > n_pixels * (last - first)
-        for n_values, (first, last), (start, stop), n_pixels in zip(
-            picture.values.shape, (picture.rows, picture.cols), (rows, cols), size, strict=True
-        )
+        stop - start > n_pixels * n_cells
+        for (start, stop), n_pixels, n_cells in zip((rows, cols), size, picture.cells, strict=True)
     )

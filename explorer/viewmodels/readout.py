@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-import numpy as np
-
+from core_model.results import rank_among
 from explorer.viewmodels.records import HeatmapPicture
-from explorer.viewmodels.sizes import weight_text
+from explorer.viewmodels.sizes import NOTHING, weight_text
+
+_POOLED: Final = {"max": "at most {}", "mean": "mean {}", "sample": "sampled: {}"}
+"""What is said of the cells that share a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,23 +27,21 @@ class Readout:
 
 
 def readout(picture: HeatmapPicture, query: int, key: int) -> Readout | None:
-    """The cell's exact weight, or the maximum of the block it lies in; None outside the picture."""
+    """The cell's exact weight, or what is known of the block it lies in; None outside the picture."""
     place = picture.index_of(query, key)
     if place is None or picture.weights is None:
         return None
     weight, rank = weight_text(float(picture.weights[place])), ""
-    is_exact = picture.weights.shape == (
-        picture.rows[1] - picture.rows[0],
-        picture.cols[1] - picture.cols[0],
-    )
-    if picture.masked is not None and picture.masked[place]:
+    is_masked = picture.masked is not None and bool(picture.masked[place])
+    if is_masked:
         weight = "masked"
-    elif not is_exact:
-        weight = f"at most {weight}"
-    elif picture.cols == (0, picture.shape[1]):
+    if not picture.is_exact and (picture.reduce == "sample" or not is_masked):
+        weight = _POOLED[picture.reduce].format(weight)
+    elif not is_masked and picture.cols == (0, picture.shape[1]):
         row = picture.weights[place[0]]
         visible = row if picture.masked is None else row[~picture.masked[place[0]]]
-        rank = f"rank {1 + int(np.count_nonzero(visible > picture.weights[place]))} of {len(visible)}"
+        among = rank_among(visible, picture.weights[place])
+        rank = f"rank {NOTHING if among is None else among} of {len(visible)}"
     return Readout(
         query=query,
         key=key,

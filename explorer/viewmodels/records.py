@@ -10,6 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from core_model.results import Pooling, Reduce
+
 FloatArray = NDArray[np.float32] | NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Span = tuple[int, int]
@@ -34,6 +36,10 @@ class HeatmapPicture:
     """Size of the whole matrix in tokens: (n_query, n_key)."""
     rows: Span
     cols: Span
+    cells: tuple[int, int] = (1, 1)
+    """How many cells of the matrix a value spans, down and across; the last of an axis spans what is left."""
+    reduce: Reduce | Pooling = "max"
+    """How a value stands for several cells."""
     levels: tuple[float, float]
     """Values of the two ends of the colour map."""
     title: str
@@ -85,6 +91,7 @@ class HeatmapPicture:
             assert cells is None or cells.shape == self.values.shape, (name, self.values.shape)
         for axis, (start, stop) in enumerate((self.rows, self.cols)):
             assert 0 <= start < stop <= self.shape[axis], (self.rows, self.cols, self.shape)
+            assert self.values.shape[axis] == -(-(stop - start) // self.cells[axis]), (self.values.shape, self.cells)
         assert len(self.row_labels) in (0, self.shape[0]), (len(self.row_labels), self.shape)
         assert len(self.col_labels) in (0, self.shape[1]), (len(self.col_labels), self.shape)
         assert self.given is None or self.given.shape == self.values.shape[:1]
@@ -97,17 +104,19 @@ class HeatmapPicture:
     @property
     def is_exact(self) -> bool:
         """Every value stands for one cell of the matrix, none for several."""
-        return self.values.shape == (self.rows[1] - self.rows[0], self.cols[1] - self.cols[0])
+        return self.cells == (1, 1)
+
+    @property
+    def reach(self) -> tuple[Span, Span]:
+        """Rows and columns that the values would cover, were the last ones as long as the others."""
+        (n_rows, n_cols), (down, across) = self.values.shape, self.cells
+        return (self.rows[0], self.rows[0] + n_rows * down), (self.cols[0], self.cols[0] + n_cols * across)
 
     def index_of(self, row: int, col: int) -> tuple[int, int] | None:
-        """Indices into `values` of the cell that covers token `row` and token `col`; None when outside the picture."""
+        """Indices into `values` of the value that covers token `row` and token `col`; None when outside the picture."""
         if not (self.rows[0] <= row < self.rows[1] and self.cols[0] <= col < self.cols[1]):
             return None
-        n_rows, n_cols = self.values.shape
-        return (
-            (row - self.rows[0]) * n_rows // (self.rows[1] - self.rows[0]),
-            (col - self.cols[0]) * n_cols // (self.cols[1] - self.cols[0]),
-        )
+        return (row - self.rows[0]) // self.cells[0], (col - self.cols[0]) // self.cells[1]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

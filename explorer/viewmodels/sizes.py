@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+NOTHING: Final = "\u2013"
+"""In the place of a number that there is not."""
 THIN_SPACE: Final = "\u2009"
 """Between groups of three digits."""
 
@@ -30,7 +32,7 @@ def bytes_text(n: int) -> str:
 def number_text(value: float) -> str:
     """A measured number to four digits: 0.02736, 2.069, 65 536, 1.5e-6; a dash where there is none."""
     if not math.isfinite(value):
-        return "\u2013"
+        return NOTHING
     return grouped(f"{value:.0f}") if 1e4 <= abs(value) < 1e9 else power_text(f"{value:.4g}")
 
 

@@ -71,6 +71,7 @@ def tensor_part(view: TensorView, whole: TensorPicture, state: AppState) -> Tens
         missing=_marks(view),
         rows=view.rows,
         cols=view.cols,
+        cells=view.cells,
         note=_note(view, whole.matrix.levels[1]),
     )
     return replace(whole, matrix=part)
@@ -104,7 +105,7 @@ def cell_text(picture: HeatmapPicture, row: int, col: int) -> str:
         return ""
     is_missing = picture.missing is not None and bool(picture.missing[place])
     value = picture.missing_name if is_missing else number_text(float(picture.values[place]))
-    kind = "" if picture.is_exact else " (block)"
+    kind = "" if picture.is_exact else f" ({picture.reduce} of its block)"
     return f"{picture.row_title} {row}, {picture.col_title} {col}: {value}{kind}"
 
 
@@ -175,6 +176,8 @@ def _matrix(answer: TensorAnswer, view: TensorView) -> HeatmapPicture:
         shape=view.shape,
         rows=view.rows,
         cols=view.cols,
+        cells=view.cells,
+        reduce=view.pooling,
         levels=(-bound, bound),
         title=f"{subject_name(subject)}{folded}",
         scale_name="value",
@@ -196,6 +199,5 @@ def _note(view: TensorView, bound: float) -> str:
     if view.exact:
         beyond = int((np.abs(view.values) > bound).sum())
         return "exact" if not beyond else f"exact; {beyond} beyond the colours, which end at {number_text(bound)}"
-    n_rows, n_cols = view.values.shape
-    height, width = -(-(view.rows[1] - view.rows[0]) // n_rows), -(-(view.cols[1] - view.cols[0]) // n_cols)
+    height, width = view.cells
     return f"{POOLINGS[view.pooling][0].lower()} of up to {height} \u00d7 {width}"

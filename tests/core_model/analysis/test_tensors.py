@@ -111,11 +111,13 @@ def test_every_pixel_is_the_mean_or_the_extreme_of_its_own_cells(shape, size, st
     for pooling in ("mean", "extreme"):
         view = tensor_view(Torn(values, step), rows=(top, bottom), cols=(left, right), size=size, pooling=pooling)
         assert view is not None
-        n = tuple(min(most, there) for most, there in zip(size, part.shape, strict=True))
+        per = tuple(-(-there // most) for most, there in zip(size, part.shape, strict=True))
+        n = tuple(-(-there // cells) for there, cells in zip(part.shape, per, strict=True))
+        assert view.cells == per
         assert view.values.shape == n and view.exact == (n == part.shape)
         for y, x in np.ndindex(n):
-            own_rows = np.arange(part.shape[0]) * n[0] // part.shape[0] == y
-            own_cols = np.arange(part.shape[1]) * n[1] // part.shape[1] == x
+            own_rows = np.arange(part.shape[0]) // per[0] == y
+            own_cols = np.arange(part.shape[1]) // per[1] == x
             cells = part[np.ix_(own_rows, own_cols)].ravel()
             expected = cells.mean() if pooling == "mean" else cells[np.argmax(np.abs(cells))]
             assert view.values[y, x] == pytest.approx(expected, rel=1e-6)

@@ -116,6 +116,7 @@ def test_a_pooled_view_is_the_matrix_pooled(case: AttentionCase, data: st.DataOb
     )
     assert np.array_equal(view.masked, share_hidden == 1)
     assert view.exact == (view.shape == whole[part].shape)
+    assert view.cells == tuple(-(-n // most) for n, most in zip(whole[part].shape, size, strict=True))
     assert view.reduce == reduce
 
 

@@ -64,6 +64,8 @@ def test_a_head_that_is_no_number_is_masked_where_it_was_and_leaves_its_neighbou
     assert np.isfinite(sound[np.tril_indices(N)]).all()
     whole, part = trace.view("decoder.self", 0, 0), trace.view("decoder.self", 0, 0, size=(20, 20))
     assert (whole.values[above] == 0).all()
+    assert trace.cell("decoder.self", 0, 0, 7, 3).rank is None
+    assert trace.cell("decoder.self", 0, 1, 7, 3).rank is not None
     assert whole.masked[above].all()
     assert np.array_equal(part.masked, np.triu(np.ones((20, 20), bool), 1))
 

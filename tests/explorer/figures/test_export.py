@@ -41,7 +41,7 @@ def test_the_part_on_screen_is_cut_from_the_exact_picture(whole):
 
 
 def test_a_pooled_picture_cannot_be_cut(make_spec):
-    pooled = make_spec(values=np.zeros((4, 4)), shape=(40, 40), rows=(0, 40), cols=(0, 40)).picture
+    pooled = make_spec(values=np.zeros((4, 4)), shape=(40, 40), rows=(0, 40), cols=(0, 40), cells=(10, 10)).picture
     assert part_on_screen(pooled, (3, 9), (3, 9)) is pooled
 
 

@@ -60,12 +60,13 @@ needs_poppler = pytest.mark.skipif(shutil.which("pdftoppm") is None, reason="run
 def assert_crisp(spec: FigureSpec, pixels: np.ndarray, times: float, *, soft_edge: int) -> None:
     """Every cell has its one colour up to `soft_edge` pixels from its edges; `times` is pixels a point."""
     box = lay_out(spec, fonts()).matrix
-    n_rows, n_cols = spec.picture.values.shape
+    (n_rows, n_cols), (down, across) = spec.picture.values.shape, spec.picture.cells
+    height, width = spec.picture.rows[1], spec.picture.cols[1]
     expected = lookup_table(spec.colormap)[np.rint(spec.picture.values * 255).astype(int), :3].astype(int)
     for row in range(n_rows):
         for col in range(n_cols):
-            top, bottom = ((box.top + box.height * edge / n_rows) * times for edge in (row, row + 1))
-            left, right = ((box.left + box.width * edge / n_cols) * times for edge in (col, col + 1))
+            top, bottom = ((box.top + box.height * min(edge * down / height, 1)) * times for edge in (row, row + 1))
+            left, right = ((box.left + box.width * min(edge * across / width, 1)) * times for edge in (col, col + 1))
             frame = 1 + round(0.4 * times)  # the matrix has a frame, half of it inside
             inset = soft_edge + frame
             cell = pixels[round(top) + inset : round(bottom) - inset, round(left) + inset : round(right) - inset]
@@ -115,6 +116,24 @@ def test_cells_of_a_png_are_crisp(make_spec):
 def test_cells_of_an_svg_are_crisp_at_800_percent(make_spec):
     spec = make_spec(values=EIGHT)
     assert_crisp(spec, svg_pixels(render(spec, "svg"), 8 * 96 / 72), 8 * 96 / 72, soft_edge=2)
+
+
+SHORT_LAST = {"shape": (30, 30), "rows": (0, 30), "cols": (0, 30), "cells": (4, 4)}
+"""Eight values, of four cells each but the last one of two."""
+
+
+@pytest.mark.parametrize("format", ["png", "svg"])
+def test_the_last_of_pooled_cells_is_as_long_as_what_it_stands_for(make_spec, format: str):
+    spec = make_spec(values=EIGHT, **SHORT_LAST)
+    content = render(spec, format)
+    times = 300 / 72 if format == "png" else 8 * 96 / 72
+    assert_crisp(spec, png(content) if format == "png" else svg_pixels(content, times), times, soft_edge=2)
+
+
+@needs_poppler
+def test_the_last_of_pooled_cells_is_cut_in_a_pdf(make_spec, tmp_path):
+    spec = make_spec(values=EIGHT, **SHORT_LAST)
+    assert_crisp(spec, pdf_pixels(render(spec, "pdf"), tmp_path, 8 * 96), 8 * 96 / 72, soft_edge=2)
 
 
 @needs_poppler

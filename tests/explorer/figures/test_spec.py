@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from explorer.figures.files import ExportError
@@ -55,7 +56,8 @@ def test_a_choice_outside_its_limits_is_refused_with_the_limits(choice, message)
 
 
 def test_labels_are_those_of_the_part_shown_as_tokens_are_written_on_screen(make_spec):
-    spec = make_spec(("the", " cat", "\n"), rows=(1, 3), values=None, cols=(0, 3))
+    tokens = "the", " cat", "\n"
+    spec = make_spec(values=np.zeros((2, 3)), shape=(3, 3), rows=(1, 3), row_labels=tokens, col_labels=tokens)
     assert spec.row_texts == ("·cat", "↵")
     assert spec.col_texts == ("the", "·cat", "↵")
 

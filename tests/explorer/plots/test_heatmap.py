@@ -13,6 +13,7 @@ from explorer.theme.manager import ThemeChoice
 from explorer.viewmodels.colormaps import lookup_table
 from tests.explorer.plots.pictures import color_of, heatmap, pixel
 
+OVERVIEW = {"shape": (4, 4), "rows": (0, 4), "cols": (0, 4), "cells": (2, 2), "levels": (0.0, 4.0)}
 TWO_BY_THREE = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 
@@ -106,7 +107,7 @@ def test_masked_zero_and_uncomputed_cells_look_different(plot):
 
 
 def test_a_pooled_picture_covers_the_tokens_it_stands_for(qtbot, plot):
-    pooled = heatmap(TWO_BY_THREE, shape=(200, 300), rows=(0, 200), cols=(0, 300))
+    pooled = heatmap(TWO_BY_THREE, shape=(200, 300), rows=(0, 200), cols=(0, 300), cells=(100, 100))
     plot.set_picture(pooled)
     with qtbot.waitSignal(plot.cell_hovered) as hovered:
         qtbot.mouseMove(plot._canvas, middle(plot, 150, 250))
@@ -115,8 +116,39 @@ def test_a_pooled_picture_covers_the_tokens_it_stands_for(qtbot, plot):
     assert pooled.index_of(150, 250) == (1, 2)
 
 
+def test_what_is_seen_under_the_mouse_is_the_value_that_is_read_there(plot):
+    """Nine cells of which four share a value: the last value has one left, and is as long as that."""
+    shape = {"shape": (9, 9), "rows": (0, 9), "cols": (0, 9), "cells": (4, 4)}
+    pooled = heatmap(np.arange(9.0).reshape(3, 3), **shape)
+    plot.set_picture(pooled)
+    for row, col in np.ndindex(9, 9):
+        place = row // 4, col // 4
+        assert pooled.index_of(row, col) == place
+        assert pixel(plot._canvas, middle(plot, row, col)) == color_of(3.0 * place[0] + place[1], pooled)
+
+
+def test_masked_values_at_the_end_are_hatched_as_far_as_they_reach(plot):
+    shape = {"shape": (9, 9), "rows": (0, 9), "cols": (0, 9), "cells": (9, 4)}
+    picture = heatmap(np.array([[1.0, 1.0, 0.0]]), masked=np.array([[False, False, True]]), **shape)
+    plot.set_picture(picture)
+    image = plot._canvas.grab().toImage()
+    middle_row = image.height() // 2
+    shown = [image.pixelColor(x, middle_row) == color_of(1.0, picture) for x in range(image.width())]
+    assert sum(shown) == pytest.approx(image.width() * 8 / 9, abs=1.0)
+    assert not any(shown[-(image.width() // 9) + 1 :])
+
+
+def test_a_part_with_a_short_last_value_leaves_the_overview_beside_it(plot):
+    overview = heatmap(np.full((9, 9), 1.0), levels=(0.0, 4.0), identity="head")
+    part = {"shape": (9, 9), "rows": (0, 5), "cols": (0, 5), "cells": (4, 4)}
+    plot.set_picture(overview)
+    plot.set_picture(heatmap(np.full((2, 2), 3.0), levels=(0.0, 4.0), identity="head", **part))
+    assert pixel(plot._canvas, middle(plot, 4, 4)) == color_of(3.0, overview)
+    assert pixel(plot._canvas, middle(plot, 5, 5)) == color_of(1.0, overview)
+
+
 def test_an_exact_part_lies_over_the_overview_of_the_same_matrix(plot):
-    overview = heatmap(np.full((2, 2), 1.0), shape=(4, 4), rows=(0, 4), cols=(0, 4), levels=(0.0, 4.0), identity="head")
+    overview = heatmap(np.full((2, 2), 1.0), **OVERVIEW, identity="head")
     part = heatmap(np.full((2, 2), 3.0), shape=(4, 4), rows=(0, 2), cols=(0, 2), levels=(0.0, 4.0), identity="head")
     plot.set_picture(overview)
     plot.set_picture(part)
@@ -125,7 +157,7 @@ def test_an_exact_part_lies_over_the_overview_of_the_same_matrix(plot):
 
 
 def test_a_part_of_another_matrix_does_not_keep_the_old_overview(plot):
-    overview = heatmap(np.full((2, 2), 1.0), shape=(4, 4), rows=(0, 4), cols=(0, 4), levels=(0.0, 4.0), identity="a")
+    overview = heatmap(np.full((2, 2), 1.0), **OVERVIEW, identity="a")
     part = heatmap(np.full((2, 2), 3.0), shape=(4, 4), rows=(0, 2), cols=(0, 2), levels=(0.0, 4.0), identity="b")
     plot.set_picture(overview)
     plot.set_picture(part)
@@ -286,7 +318,8 @@ def test_tokens_of_a_hundred_thousand_are_not_painted(qtbot, plot):
     """Labels thin out to indices, so an overview of any length paints a handful of texts."""
     n = 100_000
     tokens = tuple("t" for _ in range(n))
-    overview = heatmap(np.eye(64), shape=(n, n), rows=(0, n), cols=(0, n), row_labels=tokens, col_labels=tokens)
+    whole = {"rows": (0, n), "cols": (0, n), "cells": (1563, 1563)}
+    overview = heatmap(np.eye(64), shape=(n, n), **whole, row_labels=tokens, col_labels=tokens)
     plot.set_picture(overview)
     assert len(plot._row_axis._regular_indices()) < 20
     assert len(plot._col_axis._regular_indices()) < 20
@@ -303,7 +336,7 @@ def test_the_plot_shows_that_it_has_the_keyboard(plot):
 
 def test_hairlines_part_exact_cells_and_never_a_pooled_one(plot):
     exact = heatmap(np.ones((4, 4)), levels=(0.0, 1.0))
-    pooled = heatmap(np.ones((2, 2)), levels=(0.0, 1.0), shape=(4, 4), rows=(0, 4), cols=(0, 4))
+    pooled = heatmap(np.ones((2, 2)), levels=(0.0, 1.0), shape=(4, 4), rows=(0, 4), cols=(0, 4), cells=(2, 2))
     for picture, border in ((exact, LIGHT.surface), (pooled, color_of(1.0, pooled).name())):
         plot.set_picture(picture)
         corner = plot._canvas.frame.pixels((1, 2), (1, 2)).topLeft()

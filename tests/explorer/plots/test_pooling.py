@@ -27,7 +27,8 @@ def test_each_pixel_shows_the_largest_of_its_cells_none_is_skipped() -> None:
     expected = np.zeros((3, 3))
     expected[2, 1], expected[0, 0] = 0.9, 0.4
     np.testing.assert_array_equal(pooled.values, expected.astype(np.float32))
-    assert (pooled.rows, pooled.cols, pooled.is_exact) == ((0, 7), (0, 5), False)
+    assert (pooled.rows, pooled.cols, pooled.cells) == ((0, 7), (0, 5), (3, 2))
+    assert pooled_picture(pooled, 2, 2).cells == (6, 4)
 
 
 def test_signed_values_keep_the_one_farthest_from_zero() -> None:

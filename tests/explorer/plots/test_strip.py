@@ -11,7 +11,7 @@ def strip_of(qtbot, values: np.ndarray, length: int) -> MarginalStrip:
     strip = MarginalStrip(LIGHT, "bottom")
     qtbot.addWidget(strip)
     strip.resize(length, round(THICKNESS))
-    strip.set_content(values, (0, len(values)), "received", "key")
+    strip.set_content(values, (0, len(values)), 1, "received", "key")
     strip.set_span((0.0, float(len(values))))
     return strip
 
@@ -34,3 +34,10 @@ def test_the_largest_of_many_bars_is_seen_at_its_full_height(qtbot, place: int):
 def test_few_bars_are_drawn_one_by_one(qtbot):
     strip = strip_of(qtbot, np.array([0.5, 1.0, 0.25]), 90)
     assert [round(bar.height(), 1) for bar in strip._bars(1.0)] == [14.0, 28.0, 7.0]
+
+
+def test_the_last_bar_is_as_long_as_what_it_stands_for(qtbot):
+    strip = strip_of(qtbot, np.ones(3), 90)
+    strip.set_content(np.ones(3), (0, 9), 4, "received", "key")
+    strip.set_span((0.0, 9.0))
+    assert [(bar.left(), bar.right()) for bar in strip._bars(1.0)] == [(0, 39), (40, 79), (80, 89)]  # a gap of 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core_model.results import HeatmapView
+from core_model.results import HeatmapView, Reduce
 from explorer.state.answers import MatrixAnswer
 from explorer.state.app_state import Display, ScaleName, Viewport
 from explorer.state.training import TrainingFacts
@@ -22,7 +22,7 @@ MASKED = np.triu(np.ones((3, 3), dtype=bool), 1)
 
 def answer(*, site: str = "decoder.self") -> MatrixAnswer:
     view = HeatmapView(
-        site=site, layer=1, head=2, rows=(0, 3), cols=(0, 3), values=WEIGHTS, masked=MASKED, exact=True, reduce="max"
+        site=site, layer=1, head=2, rows=(0, 3), cols=(0, 3), values=WEIGHTS, masked=MASKED, cells=(1, 1), reduce="max"
     )
     return MatrixAnswer(view=view, row_peaks=WEIGHTS.max(axis=1), queries=TOKENS, keys=TOKENS)
 
@@ -37,7 +37,7 @@ def pooled_answer(n: int = 8, size: int = 4) -> MatrixAnswer:
         cols=(0, n),
         values=values,
         masked=np.zeros((size, size), dtype=bool),
-        exact=False,
+        cells=(-(-n // size), -(-n // size)),
         reduce="max",
     )
     words = encoding(*("a",) * n)
@@ -138,6 +138,31 @@ def test_the_card_of_a_pooled_picture_gives_a_bound_and_no_rank() -> None:
     cell = readout(matrix_picture(pooled_answer(), traced_state()), 7, 0)
     assert cell is not None
     assert (cell.weight, cell.rank) == ("at most 0.5000", "")
+
+
+@pytest.mark.parametrize(("reduce", "words"), [("mean", "mean 0.5000"), ("sample", "sampled: 0.5000")])
+def test_the_card_says_at_most_of_a_maximum_alone(reduce: Reduce, words: str) -> None:
+    pooled = pooled_answer()
+    cell = readout(matrix_picture(replace(pooled, view=replace(pooled.view, reduce=reduce)), traced_state()), 7, 0)
+    assert cell is not None
+    assert (cell.weight, cell.rank) == (words, "")
+
+
+def test_a_bound_is_one_whatever_the_length() -> None:
+    """81 cells at up to 20 values: five cells a value, and of the last one."""
+    weights = np.random.default_rng(0).random((81, 81)).astype(np.float32)
+    values = np.array([[weights[r : r + 5, c : c + 5].max() for c in range(0, 81, 5)] for r in range(0, 81, 5)])
+    pooled = pooled_answer(81, 17)
+    picture = matrix_picture(replace(pooled, view=replace(pooled.view, values=values)), traced_state())
+    for query, key in np.ndindex(81, 81):
+        cell = readout(picture, query, key)
+        assert cell is not None and weights[query, key] <= float(cell.weight.removeprefix("at most ")) + 5e-5
+
+
+def test_a_weight_that_is_no_number_has_no_rank() -> None:
+    cell = readout(matrix_picture(spoilt_answer(), traced_state()), 1, 0)
+    assert cell is not None
+    assert (cell.weight, cell.rank) == ("nan", "rank \u2013 of 2")
 
 
 def test_the_status_names_the_source_of_the_picture() -> None:

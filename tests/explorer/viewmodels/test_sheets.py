@@ -44,6 +44,10 @@ def test_the_inspector_reads_weight_rank_score_and_entropy() -> None:
     assert shown["row entropy"].value == "0.50 nat"
 
 
+def test_a_weight_that_is_no_number_has_no_rank() -> None:
+    assert inspector(cell(weight=float("nan"), rank=None))["rank"].value == "\u2013"
+
+
 def test_a_masked_cell_has_no_weight_score_or_rank() -> None:
     shown = inspector(cell(masked=True, score=None, weight=0.0))
     assert [shown[name].value for name in ("weight", "score", "rank")] == ["masked", "\u2013", "\u2013"]

@@ -138,6 +138,7 @@ def test_a_pooled_picture_says_how_it_pooled_and_a_part_keeps_its_colours():
     values = np.random.default_rng(0).normal(size=(100, 40))
     whole = tensor_picture(answer(values, pooling="mean", size=10), STATE)
     assert matrix_of(whole).note == "mean of up to 10 \u00d7 4"
+    assert cell_text(matrix_of(whole), 99, 39).endswith("(mean of its block)")
     view = tensor_view(HeldArray(values), rows=(0, 5), cols=(0, 5), size=(10, 10), pooling="mean")
     assert view is not None
     part = matrix_of(tensor_part(view, whole, STATE))

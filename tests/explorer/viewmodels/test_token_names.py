@@ -31,7 +31,7 @@ def test_the_axes_of_a_decoder_that_reads_a_sound_say_frames() -> None:
         cols=(0, 2),
         values=np.full((1, 2), 0.5, dtype=np.float32),
         masked=np.zeros((1, 2), dtype=bool),
-        exact=True,
+        cells=(1, 1),
         reduce="max",
     )
     answer = MatrixAnswer(

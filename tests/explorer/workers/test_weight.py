@@ -47,7 +47,7 @@ def test_what_stands_twice_in_an_answer_counts_once() -> None:
         masked=np.zeros((100, 100), bool),
         rows=(0, 100),
         cols=(0, 100),
-        exact=True,
+        cells=(1, 1),
         reduce="max",
     )
     square = MatrixAnswer(view=view, row_peaks=values[0], queries=tokens, keys=tokens)
