@@ -1,7 +1,8 @@
 """Reading one safetensors file: the header at once, values in pieces, when asked.
 
 Plain reads, not a memory map: a mapped file that is cut short while open kills the process, and its pages count as
-ours. The file stays open until `close`, so it may be renamed or deleted; when it changes in place, reading says so.
+ours. The file stays open until `close`: it may be renamed or deleted meanwhile, except on Windows, and when it changes
+in place, reading says so.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ def staged_folder(folder: Path) -> Iterator[Path]:
 
     A folder that is new or empty appears whole, at once. In one that holds files already each file of the same name is
     replaced at once, and the others, which may be somebody's, stay. Nothing changes on an error of the block.
-    CheckpointError where the path is a file; OSError when the disk refuses. What a killed writer left beside the folder
+    CheckpointError where the path is a file; OSError when the disk refuses, or on Windows where a file to be replaced
+    is held open: that one and those after it by name are then the old ones. What a killed writer left beside the folder
     is removed first.
     """
     from filelock import FileLock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ class _NativeTokenizer(Tokenizer):
 
 
 class CharacterTokenizer(_NativeTokenizer):
-    """One token a character of a fixed alphabet."""
+    """One token a character of a fixed alphabet; CR LF and CR are read as LF where the alphabet has only that."""
 
     kind = "characters"
 
@@ -122,6 +123,9 @@ class CharacterTokenizer(_NativeTokenizer):
         self.unknown = unknown
         self._unknown_id = None if unknown is None else self.special_id(unknown)
         self._id_of = {character: len(self.special) + n for n, character in enumerate(self.characters)}
+        if "\n" in self._id_of and "\r" not in self._id_of:
+            self._id_of |= dict.fromkeys(("\r", "\r\n"), self._id_of["\n"])
+        self._unit = re.compile(r"\r\n|." if "\r\n" in self._id_of else ".", re.DOTALL)
 
     @classmethod
     def of_text(
@@ -157,14 +161,14 @@ class CharacterTokenizer(_NativeTokenizer):
         )
 
     def _units(self, text: str) -> Iterator[_Unit]:
-        for index, character in enumerate(text):
-            id = self._id_of.get(character, self._unknown_id)
+        for found in self._unit.finditer(text):
+            id = self._id_of.get(found[0], self._unknown_id)
             if id is None:
                 raise TokenizerError(
-                    f"Character {index + 1} of the text, {character!r}, is not among the {len(self.characters)} "
+                    f"Character {found.start() + 1} of the text, {found[0]!r}, is not among the {len(self.characters)} "
                     f"characters the model was trained on ({_listed(self.characters)}): leave it out."
                 )
-            yield _Unit(id=id, part=self._part(id), span=(index, index + 1))
+            yield _Unit(id=id, part=self._part(id), span=found.span())
 
     def _part(self, id: int) -> bytes:
         at = id - len(self.special)

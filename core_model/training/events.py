@@ -36,6 +36,8 @@ class ProbeAttention:
 class TrainEvent:
     """One update. Accuracy and probe are measured after it, every `watch_every` updates; else they are None.
 
+    Accuracy is measured wherever the run is saved, too.
+
     `loss` is the mean cross-entropy of a target in nat, before the update. `grad_norm` is that before clipping; it is
     infinite in an update that was skipped because float16 gradients overflowed at this `loss_scale`. `accuracy` is
     the share of held-out targets predicted right, each given the right ones before it. `tokens_per_second` counts no

@@ -19,16 +19,11 @@ from core_model.training.control import TrainControl
 from core_model.training.data import IGNORED, TrainingData
 from core_model.training.events import TrainEvent
 from core_model.training.memory import require_memory
-from core_model.training.precision import MixedPrecision, NotFiniteError, Update
+from core_model.training.precision import MixedPrecision, NotFiniteError, Update, first_not_finite
 from core_model.training.settings import TrainingSettings
 from core_model.training.tasks import TASKS
 from core_model.training.threads import ThreadTrial
 from core_model.training.watch import DeviceBatch, accuracy, blame, probe_attention, to_device
-
-
-def train(settings: TrainingSettings, *, cancel: CancelToken, control: TrainControl) -> Iterator[TrainEvent]:
-    """Train a new model as the settings say, an event an update. Use `Training` to keep the model."""
-    return Training(settings).run(cancel=cancel, control=control)
 
 
 class Training:
@@ -53,17 +48,23 @@ class Training:
         self.model.to(self._device)
         self._optimizer = _adamw(self.model, settings)
         self._held_out = to_device(self.data.held_out, self._device)
+        self._has_failed = False
 
     @property
     def n_threads(self) -> int:
         """Threads in use; settled once the first updates were timed."""
         return self._threads.chosen
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether the weights are finite and gave no loss or prediction that is not: only such are worth keeping."""
+        return not self._has_failed and first_not_finite(self.model.named_parameters()) is None
+
     def run(self, *, cancel: CancelToken, control: TrainControl) -> Iterator[TrainEvent]:
         """Yield an event after every update, until all are done or `control` stops them.
 
-        Raises Cancelled, and TrainingError naming step and tensor at the first number that is not finite; the weights
-        are then those before that step.
+        Weights that are to be saved are measured first. Raises Cancelled, and TrainingError naming step and tensor at
+        the first number that is not finite; `is_sound` then tells whether the weights are worth keeping.
         """
         settings, rate = self.settings, self.settings.learning_rate
         generator = np.random.default_rng(settings.seed + 1)  # not the stream that drew the held-out examples
@@ -83,6 +84,7 @@ class Training:
                 self._threads.after_update(took)
                 seconds += took
                 watched = step == 1 or step % settings.watch_every == 0 or step == settings.steps
+                measured = watched or step % settings.save_every == 0
                 yield TrainEvent(
                     step=step,
                     n_steps=settings.steps,
@@ -92,7 +94,7 @@ class Training:
                     loss_scale=update.loss_scale,
                     tokens_per_second=batch.n_tokens / took,
                     seconds=seconds,
-                    accuracy=accuracy(self.model, self._held_out, self._precision) if watched else None,
+                    accuracy=self._accuracy(step) if measured else None,
                     probe=probe_attention(self.model, self.data.probe, self.data.tokenizer, step) if watched else None,
                 )
         finally:
@@ -107,13 +109,26 @@ class Training:
                 logits = batch.logits(self.model)
             loss = functional.cross_entropy(logits.float().flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED)
             if not loss.isfinite():
+                self._has_failed = True
                 raise blame(self.model, batch, self._precision)
             return loss.item(), self._precision.update(loss, self._optimizer, self.model, clip=self.settings.clip)
         except NotFiniteError as error:
-            raise TrainingError(
-                f"Training stopped at step {step}: {error.tensor} is {error.value}. The last good weights are kept. "
-                "Try a lower peak learning rate, a longer warmup, or precision fp32."
-            ) from error
+            raise _stopped(f"at step {step}", error) from error
+
+    def _accuracy(self, step: int) -> float:
+        """The held-out accuracy after that step; TrainingError where a weight or a prediction is not finite."""
+        measured = accuracy(self.model, self._held_out, self._precision)
+        if measured is not None and self.is_sound:
+            return measured
+        self._has_failed = True
+        raise _stopped(f"after step {step}", blame(self.model, self._held_out, self._precision))
+
+
+def _stopped(when: str, error: NotFiniteError) -> TrainingError:
+    return TrainingError(
+        f"Training stopped {when}: {error.tensor} is {error.value}. "
+        "Try a lower peak learning rate, a longer warmup, or precision fp32."
+    )
 
 
 def _adamw(model: Transformer, settings: TrainingSettings) -> torch.optim.AdamW:

@@ -17,16 +17,17 @@ _BEFORE, _AFTER = ".", ".training"
 def marked(folder: Path) -> Iterator[None]:
     """Mark the run of this folder, beside it, as under way. OSError when the disk refuses.
 
-    The mark outlives a process that is killed; its lock does not.
+    The mark outlives a process that is killed; its lock does not. It goes before its lock does, so that no other
+    process finds it without.
     """
     from filelock import FileLock
 
     mark = folder.with_name(f"{_BEFORE}{folder.name}{_AFTER}")
-    try:
-        with FileLock(mark):
+    with FileLock(mark):
+        try:
             yield
-    finally:
-        mark.unlink(missing_ok=True)
+        finally:
+            _remove_locked(mark)
 
 
 def killed_runs(places: Iterable[Path]) -> Mapping[Path, RunInfo]:
@@ -53,9 +54,13 @@ def _told_once(mark: Path, folder: Path) -> RunInfo | None:
         if is_empty:
             folder.rmdir()
         run = None if is_empty else _run_in(folder)
-        with suppress(PermissionError):  # Windows removes no open file; there its lock does when it is released
-            mark.unlink(missing_ok=True)
+        _remove_locked(mark)
     return run
+
+
+def _remove_locked(mark: Path) -> None:
+    with suppress(PermissionError):  # Windows removes no open file; there its lock does when it is released
+        mark.unlink(missing_ok=True)
 
 
 def _run_in(folder: Path) -> RunInfo | None:

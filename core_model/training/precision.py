@@ -41,14 +41,13 @@ class NotFiniteError(ArithmeticError):
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """What one optimizer step did. `grad_norm` is that before clipping, infinite where float16 overflowed.
+    """What one optimizer step did. `loss_scale` is the one used, None without scaling.
 
-    `loss_scale` is the one used, None without scaling; an update whose gradients overflowed is `skipped`.
+    `grad_norm` is that before clipping, infinite where float16 overflowed, and the update was skipped.
     """
 
     grad_norm: float
     loss_scale: float | None
-    skipped: bool
 
 
 class MixedPrecision:
@@ -79,14 +78,13 @@ class MixedPrecision:
         self._scaler.unscale_(optimizer)
         parameters = [parameter for parameter in model.parameters() if parameter.grad is not None]
         grad_norm = nn.utils.clip_grad_norm_(parameters, torch.inf if clip is None else clip).item()
-        skipped = not math.isfinite(grad_norm)
-        if skipped and (scale is None or scale < SMALLEST_SCALE):
+        if not math.isfinite(grad_norm) and (scale is None or scale < SMALLEST_SCALE):
             gradients = ((f"gradient of {name}", parameter.grad) for name, parameter in model.named_parameters())
             raise first_not_finite(gradients) or NotFiniteError("gradient norm", "infinite")
         self._scaler.step(optimizer)
         self._scaler.update()
         optimizer.zero_grad(set_to_none=True)
-        return Update(grad_norm=grad_norm, loss_scale=scale, skipped=skipped)
+        return Update(grad_norm=grad_norm, loss_scale=scale)
 
 
 def first_not_finite(tensors: Iterable[tuple[str, torch.Tensor | None]]) -> NotFiniteError | None:

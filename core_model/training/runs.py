@@ -20,13 +20,12 @@ from core_model.cancel import CancelToken
 from core_model.checkpoint.native import save_run_model
 from core_model.checkpoint.run_record import RUN_FILE
 from core_model.disk import existing_parent, free_bytes, why_not_written
-from core_model.errors import Cancelled, TrainingError
+from core_model.errors import TrainingError
 from core_model.training.control import TrainControl
 from core_model.training.data import TrainingData
 from core_model.training.events import TrainEvent
 from core_model.training.loop import Training
 from core_model.training.marks import marked
-from core_model.training.precision import first_not_finite
 from core_model.training.settings import TrainingSettings
 
 VERSION = 1
@@ -82,6 +81,8 @@ class Run:
         self.folder = folder
         self.saved_step: int | None = None
         """The last update whose weights are on disk."""
+        self.save_problem = ""
+        """Why the save due last, on the way, failed; empty once one succeeded."""
         self._history: dict[str, list[float | None]] = {name: [] for name in _HISTORY}
         self._accuracy: list[tuple[int, float]] = []
         self._require_room()
@@ -99,53 +100,71 @@ class Run:
 
     @property
     def has_unsaved(self) -> bool:
-        """Whether there are updates worth saving that are not on disk: never weights that are not finite."""
-        if self.n_steps_done == (self.saved_step or 0):
-            return False
-        return first_not_finite(self.training.model.named_parameters()) is None
+        """Whether there are updates worth saving that are not on disk."""
+        return self.n_steps_done != (self.saved_step or 0) and self.training.is_sound
 
     def events(self, *, cancel: CancelToken, control: TrainControl) -> Iterator[TrainEvent]:
         """Train, and save every `save_every` updates and at the end, however it comes.
 
-        Raises what `Training.run` and `save` raise. After a failed save the weights are still here: free some room and
+        Raises what `Training.run` raises, and what `save` raises at the end; one that fails on the way is told by
+        `save_problem` and made up for by the next. After a failed save the weights are still here: free some room and
         call `save` again, or with another folder.
         """
         try:
             for event in self.training.run(cancel=cancel, control=control):
                 self._remember(event)
-                if event.step % self.training.settings.save_every == 0:
-                    self.save()
+                if event.step % self.training.settings.save_every == 0 and event.step < event.n_steps:
+                    self._save_on_the_way()
                 yield event
-        except (Cancelled, TrainingError):
-            if self.has_unsaved:
-                self.save()
+        except Exception as error:
+            self._save_after(error)
+            if isinstance(error, TrainingError):
+                raise TrainingError(f"{error} {self._kept}") from error
             raise
         self.save()
 
     def save(self, folder: Path | None = None) -> Path:
         """Write the run as it is now into its folder, or into a new one from now on. Returns the folder.
 
-        Raises TrainingError when it cannot be written; what was saved before is then still there.
+        Raises TrainingError when it cannot be written, and for weights that are not sound; what was saved before is
+        then still there.
         """
         target = folder or self.folder
         if folder is not None and folder != self.folder:
             _require_new(folder)
         if self.n_steps_done:
+            if not self.training.is_sound:
+                raise TrainingError(f"Step {self.n_steps_done} is not saved: its weights are not finite. {self._kept}")
             try:
                 save_run_model(target, self.training.model, self.training.data.tokenizer, {RUN_FILE: self._record()})
             except OSError as error:
-                kept = (
-                    "nothing was saved before"
-                    if self.saved_step is None
-                    else f"{self.folder} has step {self.saved_step}"
-                )
                 why = why_not_written(error, target)
                 raise TrainingError(
-                    f"Step {self.n_steps_done} could not be saved in {target}: {why} ({kept})."
+                    f"Step {self.n_steps_done} could not be saved in {target}: {why}. {self._kept}"
                 ) from error
-            self.saved_step = self.n_steps_done
+            self.saved_step, self.save_problem = self.n_steps_done, ""
         self.folder = target
         return target
+
+    @property
+    def _kept(self) -> str:
+        """A sentence on what is on disk."""
+        return "Nothing was saved." if self.saved_step is None else f"Step {self.saved_step} is kept in {self.folder}."
+
+    def _save_on_the_way(self) -> None:
+        """Save, if it can be: by the next time there may be room again, or the file no longer be held open."""
+        try:
+            self.save()
+        except TrainingError as error:
+            self.save_problem = str(error)
+
+    def _save_after(self, error: Exception) -> None:
+        """Save what an error has left. Raises TrainingError that tells both where that fails too."""
+        try:
+            if self.has_unsaved:
+                self.save()
+        except Exception as refused:
+            raise TrainingError(f"{str(error) or type(error).__name__} {refused}") from error
 
     def _remember(self, event: TrainEvent) -> None:
         for name, values in self._history.items():

@@ -39,11 +39,12 @@ PRECISIONS: dict[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """One training, whole: the same settings on the same machine give the same losses.
+    """One training, whole: the same settings, `threads` among them, on the same machine give the same losses.
 
     `length` counts symbols of the longest example, or tokens of a text window. `peak_learning_rate` None means the
-    article's (d_model warmup)^-0.5, for inverse_sqrt only. `threads` None: chosen by timing the first updates. Every
-    `watch_every` updates attention and held-out accuracy are measured, every `save_every` the run is saved.
+    article's (d_model warmup)^-0.5, for inverse_sqrt only. `threads` None: chosen by timing the first updates, so
+    losses may differ in their last digits. Every `watch_every` updates attention and held-out accuracy are measured,
+    every `save_every` accuracy is, and the run is saved.
     Raises ConfigError with the first of `problems`.
     """
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
 
+from core_model.checkpoint.files import open_regular
 from core_model.config import SpecialTokens
-from core_model.errors import TrainingError
+from core_model.errors import CheckpointError, TrainingError
 from core_model.tokenize.native import CharacterTokenizer
 from core_model.training.data import N_HELD_OUT, Batch, Example, Ids, RunTokenizer
 
@@ -47,11 +49,15 @@ class TextData:
 
 
 def read_characters(path: Path, *, length: int) -> TextData:
-    """The characters of a text file. Raises TrainingError when it cannot be read or is too short."""
+    """The characters of a text file, each of its line ends (CR LF, CR) as one LF.
+
+    Raises TrainingError when it cannot be read or is too short.
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise TrainingError(f"The text {path} cannot be read ({error.strerror}): choose another file.") from error
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig") as file:
+            text = file.read()
+    except CheckpointError as error:
+        raise TrainingError(f"The text {error}; choose another file.") from error
     except UnicodeDecodeError as error:
         raise TrainingError(
             f"The text {path} is not UTF-8 (byte 0x{error.object[error.start]:02X} at offset {error.start}): "

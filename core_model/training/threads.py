@@ -1,4 +1,7 @@
-"""How many threads a training uses: found by timing its first updates, for tiny models are fastest with one."""
+"""How many threads a training uses: found by timing its first updates, for tiny models are fastest with one.
+
+Each number of threads adds up in an order of its own, so losses may differ in their last digits.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class ThreadTrial:
         On a GPU threads hardly matter, so there they stay as they are.
         """
         if fixed and fixed > _n_cores():
-            raise ConfigError(f"threads is {fixed}: this machine has {_n_cores()} cores, so choose no more")
+            raise ConfigError(f"threads is {fixed}: {_n_cores()} cores may be used here, so choose no more")
         self._waiting = [] if fixed or device.type != "cpu" else _candidates() * UPDATES_EACH
         self._fastest: dict[int, float] = {}
         self._current = fixed or torch.get_num_threads()
@@ -57,4 +60,5 @@ def _candidates() -> list[int]:
 
 
 def _n_cores() -> int:
-    return os.cpu_count() or 1
+    """The cores this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

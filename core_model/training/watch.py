@@ -51,11 +51,16 @@ def to_device(batch: Batch, device: torch.device) -> DeviceBatch:
     )
 
 
-def accuracy(model: Transformer, batch: DeviceBatch, precision: MixedPrecision) -> float:
-    """The share of targets that the model, in eval mode, finds most probable, each given the right ones before it."""
+def accuracy(model: Transformer, batch: DeviceBatch, precision: MixedPrecision) -> float | None:
+    """The share of targets that the model, in eval mode, finds most probable, each given the right ones before it.
+
+    None where a largest logit is not finite: nothing is most probable among such.
+    """
     with looking_at(model), precision.autocast():
-        predicted = batch.logits(model).argmax(-1)
+        largest, predicted = batch.logits(model).max(-1)
     asked = batch.targets != IGNORED
+    if not largest[asked].isfinite().all():
+        return None
     return (predicted == batch.targets)[asked].float().mean().item()
 
 

@@ -49,7 +49,8 @@ _DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(TrainingSet
 class TrainingFacts:
     """What is known of the training: `run` is its folder, `saved_step` the last update that is on disk there.
 
-    `text` and `target` are the example its attention is watched on. `problem` says why it failed, and what to do.
+    `text` and `target` are the example its attention is watched on. `problem` says why it failed, or the save due last
+    did on the way, and what to do.
     """
 
     phase: Phase = "idle"

@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option(machine, "precision", str, _listed(PRECISIONS), choices=PRECISIONS)
     option(machine, "device", str, "cpu, cuda, cuda:1 or mps", metavar="NAME")
     machine.add_argument("--threads", type=int, metavar="N", help="of the CPU (default: the first updates are timed)")
-    option(machine, "seed", int, "the same seed gives the same run", metavar="N")
+    option(machine, "seed", int, "the same seed and --threads give the same run", metavar="N")
     option(machine, "save_every", int, "updates between savings", metavar="N")
 
 
@@ -110,11 +110,15 @@ def run(arguments: argparse.Namespace) -> int:
     run = Run(settings, arguments.out)
     control = TrainControl()
     last: TrainEvent | None = None
+    told = ""
     with ProgressLine(f"train {settings.task}") as line, _stopped_by_signals(control, line) as received:
         plain_every = max(1, settings.steps // _PLAIN_LINES)
         for event in run.events(cancel=CancelToken(), control=control):
             last = event if last is None or event.accuracy is not None else _keep_accuracy(event, last)
             line.show(event.step / event.n_steps, _words(last))
+            if run.save_problem != told:
+                told = run.save_problem
+                line.note(told or f"step {run.saved_step} is saved")
             if not line.is_live and (event.step % plain_every == 0 or event.step == event.n_steps):
                 line.note(f"step {event.step} of {event.n_steps}, {_words(last)}")
     print(f"{run.folder}: {_ending(control, last)}")

@@ -216,9 +216,11 @@ def _duration(seconds: float) -> str:
 
 
 def saved_line(facts: TrainingFacts) -> str:
-    """Where the run is kept and how much of it is there."""
+    """Where the run is kept and how much of it is there, or why the save due last failed."""
     if facts.run is None:
         return ""
+    if facts.is_busy and facts.problem:
+        return facts.problem
     if facts.saved_step is None:
         if facts.is_busy and facts.settings is not None:
             return f"First save at step {facts.settings.save_every}: {facts.run}"

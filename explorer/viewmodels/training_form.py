@@ -91,7 +91,11 @@ FORM: Final[tuple[FormGroup, ...]] = (
             _count("length", "Length", "Letters of the longest example, or characters of a text window.", "tokens"),
             _count("batch", "Batch", "Examples an update is computed from."),
             _count("steps", "Steps", "Updates of the whole training."),
-            _count("seed", "Seed", "The same seed gives the same examples, first weights and losses."),
+            _count(
+                "seed",
+                "Seed",
+                "The same seed gives the same examples and first weights, and with as many threads the same losses.",
+            ),
         ),
     ),
     FormGroup(

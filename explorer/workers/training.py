@@ -96,7 +96,11 @@ class TrainingThread:
         except CoreError as error:
             self._end(phase="failed", problem=f"{error}{self._way_out()}")
         except Exception as error:
-            self._end(phase="failed", problem=f"{type(error).__name__}: {error}", details=traceback.format_exc())
+            self._end(
+                phase="failed",
+                problem=f"{type(error).__name__}: {error}{self._way_out()}",
+                details=traceback.format_exc(),
+            )
 
     def _train(self, settings: TrainingSettings, runs: Path) -> None:
         from core_model.training.runs import Run, claimed_run_folder
@@ -110,16 +114,16 @@ class TrainingThread:
         self._run, (text, target) = run, run.example
         self._tell(phase="running", run=run.folder, text=text, target=target)
         assert self._log is not None
-        known = run.saved_step, run.training.n_threads
+        known = self._known()
         for event in run.events(cancel=CancelToken(), control=self.control):
             self._log.append(event)
-            if known != (run.saved_step, run.training.n_threads):
-                known = run.saved_step, run.training.n_threads
+            if known != self._known():
+                known = self._known()
                 self._tell()
 
     def _save(self, folder: Path | None) -> None:
         assert self._run is not None
-        self._end(phase="finished", problem="", run=self._run.save(folder))
+        self._end(phase="finished", run=self._run.save(folder))
 
     def _way_out(self) -> str:
         """What can still be done for a run whose weights are not on disk."""
@@ -132,7 +136,7 @@ class TrainingThread:
         if self._run is not None and not self._run.has_unsaved:
             self._run = None
         self._is_working = False
-        self._tell(**known, **facts)
+        self._tell(**known | facts)
 
     def _tell(self, **facts: Any) -> None:
         if not self._is_closing:
@@ -141,4 +145,6 @@ class TrainingThread:
     def _known(self) -> dict[str, Any]:
         """What is known of the run at any time."""
         run = self._run
-        return {} if run is None else {"saved_step": run.saved_step, "n_threads": run.training.n_threads}
+        if run is None:
+            return {}
+        return {"saved_step": run.saved_step, "problem": run.save_problem, "n_threads": run.training.n_threads}

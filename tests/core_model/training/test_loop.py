@@ -13,9 +13,10 @@ from core_model.errors import Cancelled, ConfigError, TrainingError
 from core_model.trace import Inputs, run_trace
 from core_model.training.control import TrainControl
 from core_model.training.data import IGNORED
-from core_model.training.loop import Training, train
+from core_model.training.loop import Training
 from core_model.training.settings import POSITIONS, TrainingSettings
 from core_model.training.tasks import TASKS
+from core_model.training.watch import accuracy
 
 SMALL = TrainingSettings(
     task="reverse",
@@ -34,7 +35,7 @@ SMALL = TrainingSettings(
 
 
 def run(settings: TrainingSettings = SMALL, control: TrainControl | None = None) -> list[Any]:
-    return list(train(settings, cancel=CancelToken(), control=control or TrainControl()))
+    return list(Training(settings).run(cancel=CancelToken(), control=control or TrainControl()))
 
 
 def test_reverse_is_learned_within_150_steps():
@@ -83,7 +84,7 @@ def test_learning_rate_of_every_event_is_the_schedule_at_its_step():
 
 def test_stop_ends_within_one_step():
     control = TrainControl()
-    events = train(SMALL, cancel=CancelToken(), control=control)
+    events = Training(SMALL).run(cancel=CancelToken(), control=control)
     assert [event.step for event in islice(events, 5)][-1] == 5
     control.stop()
     assert list(events) == []
@@ -94,7 +95,7 @@ def test_pause_holds_the_training_and_resume_goes_on_where_it_was():
     control.step()
 
     def work():
-        for event in train(replace(SMALL, steps=4), cancel=CancelToken(), control=control):
+        for event in Training(replace(SMALL, steps=4)).run(cancel=CancelToken(), control=control):
             steps.append(event.step)
 
     thread = threading.Thread(target=work)
@@ -110,7 +111,7 @@ def test_pause_holds_the_training_and_resume_goes_on_where_it_was():
 
 def test_cancel_is_heeded_at_the_next_step():
     cancel = CancelToken()
-    events = train(SMALL, cancel=cancel, control=TrainControl())
+    events = Training(SMALL).run(cancel=cancel, control=TrainControl())
     next(events)
     cancel.cancel()
     with pytest.raises(Cancelled):
@@ -133,6 +134,20 @@ def test_probe_is_what_run_trace_computes_of_the_same_model(task):
         for layer in range(n_layers):
             for head in range(n_heads):
                 np.testing.assert_array_equal(seen.weights[layer, head], trace.attention(site, layer, head))
+
+
+def test_accuracy_is_measured_of_all_weights_that_are_saved():
+    events = run(replace(SMALL, steps=7, watch_every=5, save_every=3))
+    assert [event.step for event in events if event.accuracy is not None] == [1, 3, 5, 6, 7]
+
+
+def test_predictions_that_are_not_finite_have_no_accuracy():
+    training: Any = Training(SMALL)
+    held_out, precision = training._held_out, training._precision
+    assert accuracy(training.model, held_out, precision) is not None
+    with torch.no_grad():
+        training.model.decoder.final_norm.bias[0] = torch.nan
+    assert accuracy(training.model, held_out, precision) is None
 
 
 def test_probe_is_seen_at_the_first_and_last_step_and_every_watch_between():

@@ -12,7 +12,7 @@ from pathlib import Path
 import filelock
 import pytest
 
-from core_model.training.marks import killed_runs
+from core_model.training.marks import killed_runs, marked
 from core_model.training.runs import claimed_run_folder
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -95,6 +95,25 @@ def test_a_training_that_ended_leaves_no_mark_however_it_ended(error: type[Excep
     except RuntimeError:
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["reverse-1"]
+
+
+def test_a_training_that_ends_is_at_no_moment_taken_for_one_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+
+    class _LookedAt(filelock.FileLock):
+        def release(self, force: bool = False) -> None:
+            super().release(force)
+            with monkeypatch.context() as patch:
+                patch.setattr(filelock, "FileLock", plain)
+                found.append(killed_runs([tmp_path]))
+
+    plain = filelock.FileLock
+    monkeypatch.setattr(filelock, "FileLock", _LookedAt)
+    with marked(saved(tmp_path / "reverse-1", n_updates=500)):
+        pass
+    assert found and not any(found)
 
 
 def test_where_no_run_was_ever_kept_none_was_killed(tmp_path: Path) -> None:

@@ -51,5 +51,5 @@ def test_a_training_that_cannot_fit_is_refused_before_anything_is_made(monkeypat
 
 
 def test_more_threads_than_cores_are_refused() -> None:
-    with pytest.raises(ConfigError, match="threads is 100000: this machine has"):
+    with pytest.raises(ConfigError, match=r"threads is 100000: \d+ cores may be used here"):
         Training(replace(SMALL, threads=100_000))

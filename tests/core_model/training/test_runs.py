@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path, full_disk):
     ):
         run_all(run)
     assert list(tmp_path.iterdir()) == []
+    assert not run.save_problem
     full_disk()
     run.save()
     assert run.saved_step == 6
@@ -154,7 +156,7 @@ def test_a_failed_save_leaves_the_last_good_checkpoint(tmp_path, request):
     assert [next(events).step for _ in range(3)] == [1, 2, 3]
     before = (run.folder / "model.safetensors").read_bytes()
     request.getfixturevalue("full_disk")
-    with pytest.raises(TrainingError, match=r"/run has step 2\)"):
+    with pytest.raises(TrainingError, match=r"Step 2 is kept in .*/run\."):
         list(events)
     assert (run.folder / "model.safetensors").read_bytes() == before
 
@@ -193,6 +195,97 @@ def test_weights_that_are_not_finite_never_replace_good_ones(tmp_path):
     with pytest.raises(TrainingError, match=r"step 4: decoder\.final_norm\.bias is nan"):
         next(events)
     assert (run.saved_step, (run.folder / "model.safetensors").read_bytes()) == (2, before)
+
+
+def test_what_weights_that_give_nan_leave_is_told_and_is_what_was_saved_before(tmp_path):
+    run = Run(replace(SMALL, peak_learning_rate=1e20, warmup=0, schedule="constant", clip=None), tmp_path / "run")
+    with pytest.raises(TrainingError, match=r"after step 1: .* is (nan|infinite)\..* Nothing was saved\.$"):
+        run_all(run)
+    assert not run.has_unsaved and not run.folder.exists()
+
+
+@pytest.mark.parametrize("rate", [1e20, 1e39])
+@pytest.mark.parametrize("steps", [4, 6])
+def test_weights_are_saved_only_when_what_they_predict_is_finite(tmp_path, rate, steps):
+    """Step 4 is the last, or one saved on the way; its update is the first at that rate."""
+    run: Any = Run(replace(SMALL, steps=steps, save_every=2, watch_every=1000, clip=None), tmp_path / "run")
+    events = run.events(cancel=CancelToken(), control=TrainControl())
+    assert [next(events).step for _ in range(3)] == [1, 2, 3]
+    before = (run.folder / "model.safetensors").read_bytes()
+    run.training._optimizer.register_step_pre_hook(
+        lambda optimizer, *given: [group.update(lr=rate) for group in optimizer.param_groups] and None
+    )
+    with pytest.raises(TrainingError, match=r"after step 4: .*Step 2 is kept in .*run\.$"):
+        list(events)
+    assert (run.saved_step, (run.folder / "model.safetensors").read_bytes()) == (2, before)
+
+
+def test_a_run_stopped_with_weights_that_are_not_finite_saves_none(run):
+    control, events = TrainControl(), []
+    with pytest.raises(TrainingError, match=r"Step 3 is not saved: its weights are not finite\. Nothing was saved\."):
+        for event in run.events(cancel=CancelToken(), control=control):
+            events.append(event)
+            if event.step == 3:
+                with torch.no_grad():
+                    run.training.model.decoder.final_norm.bias[0] = torch.inf
+                control.stop()
+    assert len(events) == 3 and not run.folder.exists()
+
+
+def test_gradients_that_are_not_finite_leave_the_weights_before_them_saved(run):
+    events = run.events(cancel=CancelToken(), control=TrainControl())
+    assert [next(events).step for _ in range(2)] == [1, 2]
+    before = {name: weight.clone() for name, weight in run.training.model.state_dict().items()}
+    run.training.model.decoder.final_norm.bias.register_hook(lambda gradient: gradient * torch.nan)
+    with pytest.raises(TrainingError, match=r"step 3: gradient of .* is nan.* Step 2 is kept in .*run\.$"):
+        next(events)
+    with open_checkpoint(run.folder) as checkpoint:
+        for name, weight in checkpoint.load_model().state_dict().items():
+            torch.testing.assert_close(weight, before[name], rtol=0, atol=0)
+
+
+def _out_of_memory_at(run, step):
+    draw, drawn = run.training.data.batch, []
+
+    def batch(generator, size):
+        drawn.append(size)
+        if len(drawn) == step:
+            raise torch.OutOfMemoryError("out of memory")
+        return draw(generator, size)
+
+    run.training.data.batch = batch
+
+
+def test_a_run_that_ends_by_another_error_is_saved_as_far_as_it_came(run):
+    _out_of_memory_at(run, step=4)
+    with pytest.raises(torch.OutOfMemoryError):
+        run_all(run)
+    assert run.saved_step == 3 and (run.folder / "model.safetensors").is_file()
+
+
+def test_an_error_is_told_also_where_saving_after_it_fails(run, full_disk):
+    _out_of_memory_at(run, step=4)
+    with pytest.raises(TrainingError, match=r"^out of memory Step 3 could not be saved in .* disk is full"):
+        run_all(run)
+    assert run.has_unsaved
+
+
+def test_a_save_that_fails_on_the_way_is_told_and_made_up_for_by_the_next(tmp_path, monkeypatch):
+    """A file that another program holds open cannot be replaced on Windows."""
+    run = Run(replace(SMALL, save_every=2), tmp_path / "run")
+    replace_file = Path.replace
+
+    def held_open(self, target):
+        if self.name == "model.safetensors":
+            raise PermissionError(errno.EACCES, "Access is denied")
+        return replace_file(self, target)
+
+    told = []
+    for event in run.events(cancel=CancelToken(), control=TrainControl()):
+        told.append((run.saved_step, bool(run.save_problem)))
+        monkeypatch.setattr(Path, "replace", held_open if event.step == 3 else replace_file)
+    assert told == [(None, False), (2, False), (2, False), (2, True), (2, True), (2, True)]
+    assert run.saved_step == 6 and not run.save_problem
 
 
 def test_a_folder_in_use_is_never_written_over(tmp_path):

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,22 @@ def test_missing_text_is_refused_by_name(tmp_path):
 def test_language_model_without_text_says_what_to_do():
     with pytest.raises(TrainingError, match="choose a text file"):
         TASKS["language_model"].make_data(10, 0, None)
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(TrainingError, match=f"{path.name} is not a regular file: .*; choose another file"):
+            characters(path, 4)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_text_is_read_back_as_it_was_learned_however_its_lines_end(write_text, end):
+    lines = "the cat\nsat on\nthe mat\n"
+    data = characters(write_text(lines.replace("\n", end) * 8), 8)
+    read = data.tokenizer.encode(lines.replace("\n", end))
+    assert read.ids == data.tokenizer.encode(lines).ids and data.tokenizer.decode(read.ids) == lines
+    assert read.offsets[7:9] == ((7, 7 + len(end)), (7 + len(end), 8 + len(end)))
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\ufeff"), min_size=40))

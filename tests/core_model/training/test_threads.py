@@ -3,6 +3,7 @@ import os
 import pytest
 import torch
 
+from core_model.errors import ConfigError
 from core_model.training.threads import UPDATES_EACH, ThreadTrial
 
 CPU = torch.device("cpu")
@@ -11,7 +12,8 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def four_cores(monkeypatch):
     set_to = []
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 6, 7}, raising=False)
     monkeypatch.setattr(torch, "set_num_threads", set_to.append)
     monkeypatch.setattr(torch, "get_num_threads", lambda: set_to[-1] if set_to else 4)
     return set_to
@@ -36,6 +38,13 @@ def test_more_threads_are_used_where_they_are_clearly_faster(four_cores, seconds
     tried = settle(trial, seconds_of)
     assert sorted(tried) == sorted([1, 2, 4] * UPDATES_EACH)
     assert trial.chosen == chosen == four_cores[-1]
+
+
+def test_every_core_counts_where_the_system_tells_of_no_choice_of_them(four_cores, monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity")
+    ThreadTrial(64, CPU)
+    with pytest.raises(ConfigError, match="64 cores may be used"):
+        ThreadTrial(65, CPU)
 
 
 def test_one_slow_update_decides_nothing(four_cores):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from core_model.checkpoint import native, open_checkpoint
+from core_model.training import symbol_data
 from core_model.training.settings import TrainingSettings
 from explorer.workers.training import TrainingThread
 
@@ -128,10 +129,62 @@ def test_a_run_that_its_disk_refuses_can_be_saved_in_another_folder(thread, told
     assert (tmp_path / "elsewhere" / "model.safetensors").is_file()
 
 
-def test_a_training_that_failed_after_it_was_saved_is_not_to_be_saved_again(thread, told, tmp_path):
+def _out_of_memory_after(n_updates: int) -> Any:
+    draw, drawn = symbol_data.SymbolData.batch, []
+
+    def batch(self: Any, generator: Any, size: int) -> Any:
+        drawn.append(size)
+        if len(drawn) > n_updates:
+            raise MemoryError("out of memory")
+        return draw(self, generator, size)
+
+    return batch
+
+
+def test_a_training_that_failed_after_it_was_saved_is_not_to_be_saved_again(thread, told, tmp_path, monkeypatch):
+    monkeypatch.setattr(symbol_data.SymbolData, "batch", _out_of_memory_after(3))
+    thread.start(SMALL, tmp_path)
+    facts = told.until("failed")
+    assert facts["problem"] == "MemoryError: out of memory" and "Traceback" in facts["details"]
+    assert facts["saved_step"] == 3 and not thread.can_save_again
+
+
+def test_a_training_that_failed_and_could_not_be_saved_can_be_saved_again(thread, told, tmp_path, monkeypatch):
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(symbol_data.SymbolData, "batch", _out_of_memory_after(3))
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "write_weights", refuse)
+        thread.start(SMALL, tmp_path)
+        facts = told.until("failed")
+    assert "out of memory" in facts["problem"] and "Save again" in facts["problem"] and thread.can_save_again
+    thread.save_again()
+    assert told.until("finished")["saved_step"] == 3
+
+
+def test_weights_that_are_not_finite_are_not_to_be_saved_again(thread, told, tmp_path):
     thread.start(replace(SMALL, peak_learning_rate=1e30, clip=None), tmp_path)
     facts = told.until("failed")
-    assert facts["saved_step"] is not None and not thread.can_save_again
+    assert "Nothing was saved." in facts["problem"] and not thread.can_save_again
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_save_that_fails_on_the_way_is_told_until_one_succeeds(thread, told, tmp_path, monkeypatch):
+    refusals = iter([OSError(errno.ENOSPC, "No space left on device")])
+
+    def refuse_once(*arguments: Any) -> None:
+        for error in refusals:
+            raise error
+        write(*arguments)
+
+    write = native.write_weights
+    monkeypatch.setattr(native, "write_weights", refuse_once)
+    thread.start(replace(SMALL, save_every=2), tmp_path)
+    told.until("finished")
+    problems = [facts["problem"] for facts in told.all if facts["saved_step"] is None]
+    assert "disk is full" in problems[-1]
+    assert {facts["problem"] for facts in told.all if facts["saved_step"] is not None} == {""}
 
 
 def test_a_training_that_saved_nothing_leaves_no_folder(thread, told, tmp_path):
