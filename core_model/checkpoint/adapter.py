@@ -25,9 +25,6 @@ from core_model.errors import CheckpointError
 from core_model.results import Fact
 from core_model.wording import counted, some_of
 
-_REMOTE = ("\\\\", "//")
-"""How Windows' paths to other machines begin."""
-
 
 def find_base(location: Location) -> Path | None:
     """Where the base of an adapter lies: at the path it gives, beside it, or in the Hub's local cache; None elsewhere.
@@ -37,7 +34,8 @@ def find_base(location: Location) -> Path | None:
     base = stated_base(location)
     if base is None:
         return None
-    if os.path.isabs(base) and not base.startswith(_REMOTE) and os.path.isdir(base):
+    is_remote = base.replace("\\", "/").startswith("//")  # as Windows names other machines
+    if os.path.isabs(base) and not is_remote and os.path.isdir(base):
         return Path(base)
     name = re.split(r"[/\\]", base.rstrip("/\\"))[-1]
     if is_file_name(name):

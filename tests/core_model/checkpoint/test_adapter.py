@@ -168,7 +168,7 @@ def test_the_base_is_found_at_the_path_the_adapter_gives(tmp_path: Path) -> None
         assert checkpoint.info.refusal is None and checkpoint.info.name == "base + adapter"
 
 
-@pytest.mark.parametrize("named", ["//machine/share/base", r"\\machine\share\base"])
+@pytest.mark.parametrize("named", ["//machine/share/base", r"\\machine\share\base", r"/\machine\share\base"])
 def test_a_path_on_another_machine_is_never_looked_for(
     named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
