@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -219,3 +220,16 @@ def test_the_checkpoints_of_a_training_are_asked_about_in_order_of_their_steps(t
     ) as caught:
         locate(tmp_path)
     assert caught.value.choices == tuple(choices)
+
+
+def test_each_kind_of_input_is_read_beside_the_adapter_that_has_it(tmp_path: Path) -> None:
+    """Never a mixture: what belongs to the base's tokenizer is nothing to another."""
+    base, adapter = tiny.write(tmp_path / "base"), tmp_path / "adapter"
+    adapter.mkdir()
+    for path in (base / "vocab.txt", base / "added_tokens.json", adapter / "tokenizer.json"):
+        path.write_text("{}")
+    (base / "preprocessor_config.json").write_text("{}")
+    location = replace(locate(base), adapter=adapter)
+    assert location.input_files == (adapter / "tokenizer.json", base / "preprocessor_config.json")
+    (adapter / "processor_config.json").write_text("{}")
+    assert location.input_files == (adapter / "tokenizer.json", adapter / "processor_config.json")
