@@ -16,7 +16,6 @@ class TrainControl:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._paused = False
-        self._holding = False
         self._stopped = False
         self._n_single = 0
 
@@ -24,11 +23,6 @@ class TrainControl:
     def paused(self) -> bool:
         """Whether updates wait to be asked for."""
         return self._paused
-
-    @property
-    def holding(self) -> bool:
-        """Whether the loop waits at this moment: no update is under way."""
-        return self._holding
 
     @property
     def stopped(self) -> bool:
@@ -63,9 +57,7 @@ class TrainControl:
         """Whether the next update may run; blocks while paused. Raises Cancelled. Called by the loop's thread."""
         with self._changed:
             while self._paused and not self._n_single and not self._stopped and not cancel.cancelled:
-                self._holding = True
                 self._changed.wait(_CANCEL_POLL_SECONDS)
-            self._holding = False
             cancel.check()
             self._n_single = max(self._n_single - 1, 0)
             return not self._stopped

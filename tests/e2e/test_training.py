@@ -26,6 +26,8 @@ from explorer.settings.schema import Settings
 from explorer.state.moves import set_layout
 from explorer.state.training import WatchedHead
 from explorer.state.training_moves import set_draft, set_runs_folder, watch_head
+from explorer.workers import training as training_worker
+from tests.core_model.watched_control import WatchedControl
 from tests.e2e.conftest import PATIENCE_MS, Launch, wait_until_idle
 
 SMALL: dict[str, Any] = {
@@ -96,7 +98,8 @@ def test_curves_and_attention_move_while_it_trains(training):
     training.until(lambda: training.facts.phase == "finished")
 
 
-def test_pause_holds_step_makes_one_update_and_resume_goes_on(training, qtbot):
+def test_pause_holds_step_makes_one_update_and_resume_goes_on(training, qtbot, monkeypatch):
+    monkeypatch.setattr(training_worker, "TrainControl", WatchedControl)
     training.start()
     control = training.explorer.trainer._thread.control
     training.run("train_pause")

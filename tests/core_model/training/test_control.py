@@ -5,6 +5,7 @@ import pytest
 from core_model.cancel import CancelToken
 from core_model.errors import Cancelled
 from core_model.training.control import TrainControl
+from tests.core_model.watched_control import WatchedControl
 
 
 @pytest.fixture
@@ -13,7 +14,7 @@ def admitted():
 
     class Asking:
         def __init__(self):
-            self.control, self.cancel = TrainControl(), CancelToken()
+            self.control, self.cancel = WatchedControl(), CancelToken()
             self.answer = None
 
         def start(self):

@@ -17,6 +17,7 @@ from core_model.training.loop import Training
 from core_model.training.settings import POSITIONS, TrainingSettings
 from core_model.training.tasks import TASKS
 from core_model.training.watch import accuracy
+from tests.core_model.watched_control import WatchedControl
 
 SMALL = TrainingSettings(
     task="reverse",
@@ -91,7 +92,7 @@ def test_stop_ends_within_one_step():
 
 
 def test_pause_holds_the_training_and_resume_goes_on_where_it_was():
-    control, steps = TrainControl(), []
+    control, steps = WatchedControl(), []
     control.step()
 
     def work():

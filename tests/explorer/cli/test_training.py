@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import errno
 import json
 import signal
+from typing import Any
 
 import pytest
 
-from core_model.checkpoint import open_checkpoint
+from core_model.checkpoint import native, open_checkpoint
 from core_model.training.settings import TrainingSettings
 from tests.explorer.cli.conftest import Cli
 
@@ -27,6 +29,26 @@ def test_progress_is_plain_lines_where_nobody_watches(cli: Cli, tmp_path):
     assert len(lines) == 20
     assert lines[0].startswith("step 2 of 40, loss ") and "learning rate" in lines[0] and "tokens/s" in lines[0]
     assert lines[-1].startswith("step 40 of 40, ")
+
+
+def test_each_save_that_fails_on_the_way_is_told_and_the_one_that_does_not(cli: Cli, tmp_path, monkeypatch):
+    refusals = iter([OSError(errno.ENOSPC, "No space left on device")] * 2)
+    write = native.write_weights
+
+    def refuse_twice(*arguments: Any) -> None:
+        for error in refusals:
+            raise error
+        write(*arguments)
+
+    monkeypatch.setattr(native, "write_weights", refuse_twice)
+    done = cli("train", "--task", "copy", "--steps", 10, "--save-every", 2, *SMALL, "--out", tmp_path / "run")
+    told = [line for line in done.err.splitlines() if "loss" not in line]
+    assert done.status == 0, done.err
+    assert [line.split(" in ")[0] for line in told] == [
+        "Step 2 could not be saved",
+        "Step 4 could not be saved",
+        "step 6 is saved",
+    ]
 
 
 def test_every_argument_reaches_the_settings(cli: Cli, tmp_path):

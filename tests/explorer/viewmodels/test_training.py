@@ -158,6 +158,9 @@ def test_saved_line_says_what_is_on_disk():
     running = TrainingFacts(phase="running", run=Path("r"), settings=TrainingSettings(save_every=300))
     assert saved_line(running) == "First save at step 300: r"
     assert saved_line(TrainingFacts(run=Path("r"), saved_step=7)) == "Saved to step 7: r"
+    full = replace(running, saved_step=7, problem="The disk is full.")
+    assert saved_line(full) == "The disk is full."
+    assert saved_line(replace(full, phase="finished")) == "Saved to step 7: r"
 
 
 def test_schedule_picture_has_every_schedule_at_one_peak_the_chosen_one_strong():
