@@ -192,6 +192,8 @@ class CurvePlot(QWidget):
             where = f"{picture.x_title} {number_text(x)}"
         elif self._marker.isVisible():
             x = self._marker.x()
+        elif len(ends := {float(one.x[-1]) for one in picture.series if len(one.x)}) == 1:
+            where = f"{picture.x_title} {number_text(*ends)}"
         entries = tuple(
             LegendEntry(name=one.name, color=self._color(one), is_dashed=one.dashed, reading=_reading(one, x))
             for one in picture.series
