@@ -93,7 +93,9 @@ def _row_html(row: FactRow, theme: Theme, name_width: int) -> str:
     value = escape(token_text(row.value) if row.is_token else row.value)
     if row.mark == "inferred":
         value += f' <span style="color: {theme.text_muted}">(inferred)</span>'
-    cell = f'style="color: {color}; padding-top: {SPACE_1}px; {font}"'
+    height = max(QFontMetrics(body_font()).height(), QFontMetrics(token_font()).height())
+    line = f"line-height: {height}px;"  # of tokens and of what stands for them until there is one
+    cell = f'style="color: {color}; padding-top: {SPACE_1}px; {line} {font}"'
     if not row.name:
         return f'<tr><td colspan="2" {cell}>{value}</td></tr>'
     name = escape(row.name)

@@ -45,3 +45,13 @@ def test_a_sheet_that_needs_a_scroll_bar_is_shown_once(qtbot: QtBot, qapp: QAppl
     view.set_sheet(_sheet(*(FactRow(name=f"fact number {n}", value="4") for n in range(30))))
     view.resize(260, 100)
     assert view.toPlainText().count("fact number 7") == 1
+
+
+def test_a_row_is_as_high_with_a_token_as_with_the_dash_that_stands_for_one(qtbot: QtBot, qapp: QApplication) -> None:
+    heights = []
+    for row in FactRow(name="key", value="–"), FactRow(name="key", value="2 cat", is_token=True):
+        view = _view(qtbot, qapp, row)
+        with qtbot.waitExposed(view):
+            view.show()
+        heights.append(view.document().size().height())
+    assert heights[0] == heights[1] > 0.0
