@@ -15,8 +15,12 @@ class HeadPicker(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._layer = Stepper(self.tr("layer"), self.tr("Previous layer ([)"), self.tr("Next layer (])"), self)
-        self._head = Stepper(self.tr("head"), self.tr("Previous head (,)"), self.tr("Next head (.)"), self)
+        self._layer = Stepper(
+            self.tr("layer"), self.tr("Previous layer ([)"), self.tr("Next layer (])"), shortcuts="[ ]", parent=self
+        )
+        self._head = Stepper(
+            self.tr("head"), self.tr("Previous head (,)"), self.tr("Next head (.)"), shortcuts=", .", parent=self
+        )
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(SPACE_3)

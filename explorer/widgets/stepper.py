@@ -16,9 +16,12 @@ class Stepper(QWidget):
     value_picked = Signal(int)
     """On a change made by the user."""
 
-    def __init__(self, name: str, previous: str, following: str, parent: QWidget | None = None) -> None:
-        """`previous` and `following`: tooltips of the buttons."""
+    def __init__(
+        self, name: str, previous: str, following: str, *, shortcuts: str, parent: QWidget | None = None
+    ) -> None:
+        """`previous` and `following`: tooltips of the buttons; `shortcuts` of the two."""
         super().__init__(parent)
+        self._shortcuts = shortcuts
         self._value = 0
         self._last = 0
         self._validator = QIntValidator(0, 0, self)
@@ -50,7 +53,10 @@ class Stepper(QWidget):
         """Allow 0 .. count - 1; emits nothing."""
         self._last = max(0, count - 1)
         self._validator.setTop(self._last)
-        self._field.setToolTip(self.tr("Type a number from 0 to {last}.").format(last=self._last))
+        tip = (
+            self.tr("Type a number from 0 to {last}, or step ({keys}).") if self._last else self.tr("There is only 0.")
+        )
+        self._field.setToolTip(tip.format(last=self._last, keys=self._shortcuts))
         self._field.setFixedWidth(
             self.fontMetrics().horizontalAdvance("0" * max(2, len(str(self._last)))) + 4 * SPACE_1
         )

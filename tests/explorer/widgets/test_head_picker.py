@@ -71,3 +71,10 @@ def test_being_told_is_not_announced(qtbot, picker):
         picker.set_head(0, 1)
         picker.set_sizes(1, 1)
     assert (field(picker, "layer").text(), field(picker, "head").text()) == ("0", "0")
+
+
+def test_a_field_names_the_keys_that_step_and_no_range_where_there_is_none(picker):
+    assert field(picker, "layer").toolTip() == "Type a number from 0 to 1, or step ([ ])."
+    assert field(picker, "head").toolTip() == "Type a number from 0 to 3, or step (, .)."
+    picker.set_sizes(1, 1)
+    assert field(picker, "layer").toolTip() == "There is only 0."
