@@ -76,7 +76,7 @@ class ProgressPanel(Panel):
         layout.addWidget(self._page, 1)
 
     def controls(self) -> Sequence[QWidget]:
-        return self._pause, self._step, self._stop, self._site, self._heads
+        return self._pause, self._step, self._stop, self._heads, self._site  # last, for not every model has several
 
     def show_state(self, state: AppState) -> None:
         looks_different = state.display != self._state.display or state.watched != self._state.watched
@@ -190,7 +190,8 @@ class ProgressPanel(Panel):
         self._site.setCurrentIndex(self._site.findData(chosen))
 
     def _build_controls(self) -> None:
-        self._pause = self._button("pause", self.tr("Pause"), self.tr("Hold or go on (Space)."), "train_pause")
+        self._pause = self._button("pause", self.tr("Resume"), self.tr("Hold or go on (Space)."), "train_pause")
+        self._pause.setMinimumWidth(self._pause.sizeHint().width())  # the wider of its two words
         self._step = self._button("step", self.tr("Step"), self.tr("One update, then hold (N)."), "train_step")
         self._stop = self._button("stop", self.tr("Stop"), self.tr("End the training and save it."), "train_stop")
         self._site = QComboBox()

@@ -236,3 +236,18 @@ def test_positions_shows_as_many_positions_as_a_screen_can(shown, asked, shown_l
     panel = shown(PositionsPanel, AppState())
     panel._length.setValue(asked)
     assert panel.moves[-1](AppState()).position_length == shown_length
+
+
+def test_nothing_beside_it_moves_when_pause_becomes_resume_or_a_choice_of_sites_appears(shown, qtbot, themes):
+    panel = shown(ProgressPanel, RUNNING)
+    width = panel._pause.sizeHint().expandedTo(panel._pause.minimumSize()).width()
+    panel.show_state(replace(RUNNING, training=replace(RUNNING.training, phase="paused")))
+    assert panel._pause.text() == "Resume"
+    assert panel._pause.sizeHint().expandedTo(panel._pause.minimumSize()).width() == width
+    assert panel.controls()[-1] is panel._site
+
+
+def test_the_curves_of_positions_say_at_which_position_their_values_are(shown):
+    panel = shown(PositionsPanel, AppState())
+    panel.draw(positions_picture(encoding(), AppState()))
+    assert panel._curves._legend._where == "position 9"
