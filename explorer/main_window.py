@@ -316,6 +316,9 @@ class MainWindow(QMainWindow):
         return str(recent[0].parent) if recent else str(Path.home())
 
     def _arrange(self, layout: LayoutName) -> None:
+        focused = self.focusWidget()
+        if focused is not None and not self._bars.isAncestorOf(focused):
+            self._centre.take_focus()  # first, or what is hidden passes it on to a field nobody chose
         self._centre.show_layout(layout)
         self._arrange_docks(layout)
 

@@ -73,6 +73,15 @@ class Centre(QWidget):
         if key in self._keys:
             self._tabs.setCurrentIndex(self._keys.index(key))
 
+    def take_focus(self) -> None:
+        """Give the keyboard to the panel on screen, or to the tabs while it has only something to say.
+
+        Never to a field: the next key may be a shortcut, which a field would take for its own.
+        """
+        self._tabs.setFocus()
+        if self.current is not None:
+            self.current.panel.take_focus()
+
     def step_aside(self, key: str) -> None:
         """Show a panel because it is all there is to see; `step_back` undoes it."""
         left = self._keys[self._tabs.currentIndex()] if self._keys else key
@@ -89,7 +98,11 @@ class Centre(QWidget):
     def _on_tabs_current_changed(self, index: int) -> None:
         self._left = None
         if 0 <= index < len(self._keys):
+            focused = self.window().focusWidget()
+            has_focus = focused is not None and self._pages.isAncestorOf(focused)
             self._pages.setCurrentIndex(list(self._hosts).index(self._keys[index]))
+            if has_focus:
+                self.take_focus()  # the stack has given it to a field of the new page
         self.tab_changed.emit()
 
 

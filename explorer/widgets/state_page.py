@@ -124,6 +124,8 @@ class StatePage(QStackedWidget):
     def _on_patience_timeout(self) -> None:
         self._tell_progress()
         self.setCurrentWidget(self._working)
+        if self._working.button.hasFocus():
+            self._working.setFocus()  # the key pressed next was not meant to cancel
 
 
 class _Notice(QWidget):

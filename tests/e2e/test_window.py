@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QToolButton,
+    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -402,3 +403,39 @@ def test_the_first_window_is_no_larger_than_the_screen(qapp: QApplication) -> No
     first, room = explorer.window.size(), qapp.primaryScreen().availableSize()
     explorer.close()
     assert first == first.boundedTo(room)
+
+
+def is_field(widget: QWidget | None) -> bool:
+    return isinstance(widget, QLineEdit | QAbstractSpinBox | QComboBox | QPushButton | QToolButton)
+
+
+def test_a_tab_chosen_by_key_leaves_the_next_key_to_shortcuts(launch: Launch, qtbot: QtBot, model_folder: Path) -> None:
+    explorer = launch(model_folder / "decoder", TEXT)
+    window = explorer.window
+    window.activateWindow()
+    window.host("matrix").panel.take_focus()
+    n_tabs = sum(host.spec.area == "centre" and "explore" in host.spec.layouts for host in window._hosts.values())
+    for number in (*range(n_tabs), 0):
+        window.show_centre_tab(number)
+        wait_until_idle(qtbot, explorer)
+        assert window.focusWidget() is not None and not is_field(window.focusWidget()), number
+    assert window.host("matrix").panel.isAncestorOf(window.focusWidget())
+
+
+def test_a_layout_leaves_the_next_key_to_shortcuts_whatever_field_it_hides(
+    launch: Launch, qtbot: QtBot, model_folder: Path
+) -> None:
+    explorer = launch(model_folder / "decoder", TEXT)
+    window = explorer.window
+    window.activateWindow()
+    layouts: tuple[LayoutName, ...] = ("learn", "train", "explore", "train")
+    for layout in layouts:
+        field = next(
+            widget
+            for widget in window.findChildren(QAbstractSpinBox) + window.findChildren(QLineEdit)
+            if widget.isVisible() and widget.isEnabled() and not window._bars.isAncestorOf(widget)
+        )
+        field.setFocus()
+        window.show_layout(layout)
+        wait_until_idle(qtbot, explorer)
+        assert window.focusWidget() is not None and not is_field(window.focusWidget()), layout

@@ -54,3 +54,13 @@ def test_content_follows_an_error(page):
     page.show_error("It cannot be opened.")
     page.show_content()
     assert shown(page) == ["content"]
+
+
+def test_work_that_begins_under_the_keyboard_is_not_cancelled_by_the_next_key(qtbot, page):
+    page.activateWindow()
+    page.show_empty("Open a model.", "Open")
+    next(button for button in page.findChildren(QPushButton) if button.isVisible()).setFocus()
+    page.show_working("Opening")
+    qtbot.waitUntil(lambda: "Opening" in shown(page))
+    assert not isinstance(page.window().focusWidget(), QPushButton)
+    page.show_content()
