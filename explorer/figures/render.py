@@ -193,15 +193,17 @@ def _draw_matrix(axes: Axes, spec: FigureSpec, layout: Layout, *, magnify: bool)
     picture = spec.picture
     masked, missing = hidden_cells(spec)
     pixels = np.where((masked | missing)[..., None], _PAPER, _colors(spec))
-    (top, reached_bottom), (left, reached_right) = picture.reach
-    (bottom, right), (down, across) = (picture.rows[1], picture.cols[1]), picture.cells
+    (top, bottom), (left, right), (down, across) = picture.rows, picture.cols, picture.cells
+    n = (bottom - top) / down, (right - left) / across
+    unit = 0.0 if magnify else 72 / spec.options.dpi
+    pixel = unit * (bottom - top) / layout.matrix.height, unit * (right - left) / layout.matrix.width
+    (_, reached_bottom), (_, reached_right) = picture.reach(pixel)
     extent = left, reached_right, reached_bottom, top
     times = max(1, -(-_LEGIBLE_PIXELS // max(picture.values.shape))) if magnify else 1
     pixels = pixels.repeat(times, axis=0).repeat(times, axis=1)
     is_cut = (reached_bottom, reached_right) != (bottom, right)  # of the last pixels there is a part
     axes.imshow(pixels, extent=extent, aspect="auto", interpolation="none", clip_on=is_cut)
     axes.set(xlim=(left, right), ylim=(bottom, top))
-    n = (bottom - top) / down, (right - left) / across
     for kind, cells in (("masked", masked), ("not computed", missing)):
         if cells.any():
             _draw_texture(axes, layout.matrix, kind, cells, n)

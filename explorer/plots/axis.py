@@ -6,12 +6,12 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from explorer.plots.zoom import Range
 from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font, token_font
 from explorer.theme.metrics import RADIUS, SPACE_1, SPACE_2
 from explorer.theme.token_paint import draw_token, token_width
 from explorer.theme.token_text import Reading, token_text
+from explorer.viewmodels.records import Range
 from explorer.viewmodels.ticks import index_step
 
 _LONGEST = 14

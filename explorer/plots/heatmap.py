@@ -15,7 +15,7 @@ from explorer.plots.matrix import Cell, Layer, MatrixCanvas
 from explorer.plots.patterns import dot_tile, hatch_tile
 from explorer.plots.stale import StaleNote
 from explorer.plots.strip import THICKNESS, MarginalStrip
-from explorer.plots.zoom import Frame, Range
+from explorer.plots.zoom import Frame
 from explorer.theme.colors import Theme
 from explorer.theme.focus import draw_focus_ring
 from explorer.theme.fonts import caption_font, heading_font
@@ -23,7 +23,7 @@ from explorer.theme.manager import ThemeManager
 from explorer.theme.metrics import FRAME_MS, SPACE_2, SPACE_3, SPACE_4
 from explorer.viewmodels.colormaps import lookup_table
 from explorer.viewmodels.painted import painted_note
-from explorer.viewmodels.records import HeatmapPicture
+from explorer.viewmodels.records import HeatmapPicture, Range
 from explorer.widgets.elided_label import ElidedLabel
 
 _ZOOM_STEP = 1.5

@@ -21,10 +21,10 @@ from explorer.plots.colormaps import colored_image, mask_image
 from explorer.plots.patterns import dot_tile, fill_cells, hatch_tile
 from explorer.plots.pooling import pooled_picture
 from explorer.plots.stale import STALE_OPACITY
-from explorer.plots.zoom import Frame, Range
+from explorer.plots.zoom import Frame
 from explorer.theme.colors import Theme
 from explorer.viewmodels.colormaps import lookup_table
-from explorer.viewmodels.records import HeatmapPicture, Span
+from explorer.viewmodels.records import HeatmapPicture, Range
 
 Cell = tuple[int, int]
 """(row, col)"""
@@ -39,9 +39,9 @@ _GRID_FROM = 12.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Images:
-    """A picture's values as images over `reach`, which the last ones may leave."""
+    """The values of a picture as images."""
 
-    reach: tuple[Span, Span]
+    picture: HeatmapPicture
     cells: QImage
     masked: QImage | None
     missing: QImage | None
@@ -51,7 +51,7 @@ class Layer:
     """A picture and the part of the matrix it covers; its images are made for the pixels there are, and kept."""
 
     def __init__(self, picture: HeatmapPicture, theme: Theme) -> None:
-        self.rows, self.cols, self.reach, self.is_exact = picture.rows, picture.cols, picture.reach, picture.is_exact
+        self.rows, self.cols, self.reach, self.is_exact = picture.rows, picture.cols, picture.reach(), picture.is_exact
         self._picture, self._is_dark = picture, theme.is_dark
         self._step = 0, 0
         self._images: Images | None = None
@@ -74,7 +74,7 @@ class Layer:
             hidden = picture.missing if hidden is None else hidden | picture.missing
         table = lookup_table(picture.colormap, is_dark=self._is_dark)
         return Images(
-            reach=picture.reach,
+            picture=picture,
             cells=colored_image(picture.values, picture.levels, table, hidden),
             masked=None if picture.masked is None else mask_image(picture.masked),
             missing=None if picture.missing is None else mask_image(picture.missing),
@@ -205,7 +205,9 @@ class MatrixCanvas(QWidget):
         if visible.isEmpty():
             return
         images = layer.images(self._step(layer))
-        target = self._frame.pixels(*images.reach)
+        cell, scale = self._frame.pixels((0, 1), (0, 1)), self.devicePixelRatioF()
+        pixel = 1 / (cell.height() * scale), 1 / (cell.width() * scale)
+        target = self._frame.pixels(*images.picture.reach(pixel))
         painter.setClipRect(visible)
         painter.drawImage(target, images.cells)
         if layer.is_exact:

@@ -8,11 +8,10 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from explorer.plots.zoom import Range
 from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font
 from explorer.theme.metrics import SPACE_2
-from explorer.viewmodels.records import FloatArray, Span
+from explorer.viewmodels.records import FloatArray, Range, Span
 
 THICKNESS = 28.0
 _STRENGTH = 0.55

@@ -5,10 +5,8 @@ from math import ceil, floor
 
 from PySide6.QtCore import QPointF, QRectF
 
-from explorer.viewmodels.records import Span
+from explorer.viewmodels.records import Range, Span
 
-Range = tuple[float, float]
-"""Start and end on an axis, in cells."""
 _FEWEST_CELLS = 4.0
 """The deepest zoom."""
 

@@ -16,6 +16,8 @@ FloatArray = NDArray[np.float32] | NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Span = tuple[int, int]
 """First index and one past the last."""
+Range = tuple[float, float]
+"""Start and end on an axis, in cells."""
 
 COLORMAPS: Final = ("viridis", "cividis", "magma", "grey", "diverging")
 """Names that plots and figures know. The first is the default; "diverging" has its middle at zero."""
@@ -106,17 +108,27 @@ class HeatmapPicture:
         """Every value stands for one cell of the matrix, none for several."""
         return self.cells == (1, 1)
 
-    @property
-    def reach(self) -> tuple[Span, Span]:
-        """Rows and columns that the values would cover, were the last ones as long as the others."""
-        (n_rows, n_cols), (down, across) = self.values.shape, self.cells
-        return (self.rows[0], self.rows[0] + n_rows * down), (self.cols[0], self.cols[0] + n_cols * across)
+    def reach(self, pixel: tuple[float, float] = (0.0, 0.0)) -> tuple[Range, Range]:
+        """Rows and columns that the values would cover, were the last ones as long as the others.
+
+        Where less than a `pixel` (in cells) is left for the last ones, all are a little shorter, so that they are seen.
+        """
+        return (
+            _reach(self.rows, self.values.shape[0], self.cells[0], pixel[0]),
+            _reach(self.cols, self.values.shape[1], self.cells[1], pixel[1]),
+        )
 
     def index_of(self, row: int, col: int) -> tuple[int, int] | None:
         """Indices into `values` of the value that covers token `row` and token `col`; None when outside the picture."""
         if not (self.rows[0] <= row < self.rows[1] and self.cols[0] <= col < self.cols[1]):
             return None
         return (row - self.rows[0]) // self.cells[0], (col - self.cols[0]) // self.cells[1]
+
+
+def _reach(span: Span, n_values: int, n_cells: int, pixel: float) -> Range:
+    start, stop = span
+    length = n_cells if n_values == 1 else min(n_cells, (stop - start - pixel) / (n_values - 1))
+    return start, start + n_values * length
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

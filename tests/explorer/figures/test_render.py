@@ -130,6 +130,19 @@ def test_the_last_of_pooled_cells_is_as_long_as_what_it_stands_for(make_spec, fo
     assert_crisp(spec, png(content) if format == "png" else svg_pixels(content, times), times, soft_edge=2)
 
 
+@pytest.mark.parametrize("n", [1001, 1002])
+def test_the_last_row_of_a_png_has_a_pixel_however_few_cells_it_stands_for(make_spec, n: int):
+    n_values = -(-n // 10)
+    values = np.zeros((n_values, n_values))
+    values[-1] = 1.0
+    shape = {"shape": (n, n), "rows": (0, n), "cols": (0, n), "cells": (10, 10)}
+    spec = make_spec(values=values, options=FigureOptions(dpi=80), **shape)
+    pixels, box = png(render(spec, "png")), lay_out(spec, fonts()).matrix
+    column = pixels[:, round((box.left + box.width / 2) * 80 / 72)]
+    yellow = lookup_table(spec.colormap)[255, :3]
+    assert (np.abs(column.astype(int) - yellow).sum(1) < 100).any()  # under the frame, which half covers it
+
+
 @needs_poppler
 def test_the_last_of_pooled_cells_is_cut_in_a_pdf(make_spec, tmp_path):
     spec = make_spec(values=EIGHT, **SHORT_LAST)

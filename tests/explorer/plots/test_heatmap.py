@@ -8,6 +8,8 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.plots.colorbar import ColorBar
 from explorer.plots.heatmap import HeatmapPlot
+from explorer.plots.matrix import Layer, MatrixCanvas
+from explorer.plots.zoom import Frame
 from explorer.theme.colors import LIGHT
 from explorer.theme.manager import ThemeChoice
 from explorer.viewmodels.colormaps import lookup_table
@@ -125,6 +127,21 @@ def test_what_is_seen_under_the_mouse_is_the_value_that_is_read_there(plot):
         place = row // 4, col // 4
         assert pooled.index_of(row, col) == place
         assert pixel(plot._canvas, middle(plot, row, col)) == color_of(3.0 * place[0] + place[1], pooled)
+
+
+@pytest.mark.parametrize("n", [601, 701, 1001])
+@pytest.mark.parametrize("height", [300, 392, 461])
+def test_the_last_row_is_seen_however_little_of_a_pixel_is_left_for_it(qtbot, n: int, height: int):
+    picture = heatmap(np.eye(n)[[0] * (n - 1) + [n - 1]])  # the last cell, and the first ones of other rows
+    canvas = MatrixCanvas(LIGHT)
+    qtbot.addWidget(canvas)
+    canvas.resize(height, height)
+    canvas.set_frame(Frame.whole((n, n)))
+    canvas.set_layers([Layer(picture, LIGHT)])
+    image = canvas.grab().toImage()
+    corner = round(image.width() / canvas.devicePixelRatioF()) - 1
+    assert image.pixelColor(corner, corner) == color_of(1.0, picture)
+    assert image.pixelColor(corner, 0) == color_of(0.0, picture)
 
 
 def test_masked_values_at_the_end_are_hatched_as_far_as_they_reach(plot):
