@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.theme.colors import Theme
 from explorer.theme.fonts import caption_font
 from explorer.theme.metrics import SPACE_2
-from explorer.viewmodels.records import FloatArray, Range, Span
+from explorer.viewmodels.records import FloatArray, Range, Span, reach_of
 
 THICKNESS = 28.0
 _STRENGTH = 0.55
@@ -90,11 +90,11 @@ class MarginalStrip(QWidget):
 
     def _pooled(self, pixels_per_index: float) -> tuple[FloatArray, FloatArray]:
         """Bars of at least a pixel, each the largest of those it stands for, and their edges."""
-        first, last = self._extent
         step = max(1, math.ceil(1.0 / (self._per_bar * pixels_per_index)))
         padded = np.pad(self._values, (0, -len(self._values) % step), constant_values=np.nan)
-        edges = np.minimum(first + np.arange(0, len(padded) + 1, step) * self._per_bar, last)
-        return np.fmax.reduce(padded.reshape(-1, step), axis=1), edges
+        n = len(padded) // step
+        edges = np.linspace(*reach_of(self._extent, n, step * self._per_bar, 1.0 / pixels_per_index), n + 1)
+        return np.fmax.reduce(padded.reshape(n, step), axis=1), np.minimum(edges, self._extent[1])
 
     def _paint_title(self, painter: QPainter) -> None:
         painter.save()

@@ -114,8 +114,8 @@ class HeatmapPicture:
         Where less than a `pixel` (in cells) is left for the last ones, all are a little shorter, so that they are seen.
         """
         return (
-            _reach(self.rows, self.values.shape[0], self.cells[0], pixel[0]),
-            _reach(self.cols, self.values.shape[1], self.cells[1], pixel[1]),
+            reach_of(self.rows, self.values.shape[0], self.cells[0], pixel[0]),
+            reach_of(self.cols, self.values.shape[1], self.cells[1], pixel[1]),
         )
 
     def index_of(self, row: int, col: int) -> tuple[int, int] | None:
@@ -125,7 +125,8 @@ class HeatmapPicture:
         return (row - self.rows[0]) // self.cells[0], (col - self.cols[0]) // self.cells[1]
 
 
-def _reach(span: Span, n_values: int, n_cells: int, pixel: float) -> Range:
+def reach_of(span: Span, n_values: int, n_cells: int, pixel: float) -> Range:
+    """`HeatmapPicture.reach` along one axis, whose values span `n_cells` each."""
     start, stop = span
     length = n_cells if n_values == 1 else min(n_cells, (stop - start - pixel) / (n_values - 1))
     return start, start + n_values * length

@@ -41,3 +41,11 @@ def test_the_last_bar_is_as_long_as_what_it_stands_for(qtbot):
     strip.set_content(np.ones(3), (0, 9), 4, "received", "key")
     strip.set_span((0.0, 9.0))
     assert [(bar.left(), bar.right()) for bar in strip._bars(1.0)] == [(0, 39), (40, 79), (80, 89)]  # a gap of 1
+
+
+@pytest.mark.parametrize("n", [4999, 5001, 5003])
+def test_the_last_of_many_bars_is_seen_however_little_of_a_pixel_is_left_for_it(qtbot, n: int):
+    values = np.zeros(n)
+    values[-1] = 1.0
+    image = strip_of(qtbot, values, 100).grab().toImage()
+    assert image.pixelColor(99, image.height() - 2) != image.pixelColor(0, image.height() - 2)
