@@ -69,6 +69,7 @@ class MatrixPanel(Panel):
         return self._site, self._heads, scale, self._scale, colours, self._colormap
 
     def show_state(self, state: AppState) -> None:
+        is_card_old = state.hover is None or (state.locked != self._state.locked and state.locked != state.hover)
         self._state = state
         model, chosen, display = state.current_model, state.selection, state.display
         sites = model.info.sites if model else ()
@@ -87,7 +88,7 @@ class MatrixPanel(Panel):
             self._heads.set_head(chosen.layer, chosen.head)
         self._scale.setCurrentIndex(self._scale.findData(display.scale))
         self._colormap.setCurrentIndex(self._colormap.findData(display.colormap))
-        if state.hover is None:
+        if is_card_old:
             self._card.forget()
         self._mark_cells()
 

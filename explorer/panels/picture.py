@@ -68,7 +68,7 @@ class PicturePanel(Panel):
 
     def _mark(self) -> None:
         """Mark the key in focus, and say its weight in the place of those of all."""
-        cell, picture = self._state.pointed or self._state.locked, self._picture
+        cell, picture = self._state.focus, self._picture
         self._map.set_key(cell.key if cell else None)
         place = picture.place_of(cell.key) if picture and cell else None
         if picture is not None:

@@ -22,7 +22,7 @@ from explorer.widgets.token_strip import TokenStrip
 
 
 class TokensPanel(Panel):
-    """One strip for the queries, and one for the keys where these are other tokens. Hovering lights row and column.
+    """One strip for the queries, and one for the keys where these are other tokens, with the cell in focus marked.
 
     The tokens of what was read before stay while the new ones are awaited, and no longer.
     """
@@ -80,7 +80,7 @@ class TokensPanel(Panel):
         self._show_strips(is_one=keys is queries)
 
     def _mark(self, state: AppState) -> None:
-        cell = state.pointed or state.locked
+        cell = state.focus
         query, key = (cell.query, cell.key) if cell else (None, None)
         if self._is_one_strip:
             self._queries.set_marked(query=query, key=key)

@@ -335,3 +335,20 @@ def test_a_click_on_a_column_of_the_positions_draws_its_curve(launch: Launch, mo
     chosen = min(set(range(16)) - set(before))
     heatmap.cell_clicked.emit(0, chosen)
     assert chosen in explorer.window.host("positions").picture.dimensions
+
+
+def test_while_a_cell_is_locked_every_view_tells_of_it_and_of_none_under_the_mouse(
+    launch: Launch, model_folder: Path, qtbot: QtBot
+) -> None:
+    explorer = launch(model_folder / "decoder", TEXT)
+    canvas, card = part(explorer, MatrixCanvas), part(explorer, CellCard)
+    strip = next(strip for strip in explorer.window.findChildren(TokenStrip) if strip.isVisible())
+    qtbot.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.frame.pixels((5, 6), (2, 3)).center().toPoint())
+    for row in 3, 7:  # the mouse may rest on either, left there by another test
+        qtbot.mouseMove(canvas, canvas.frame.pixels((row, row + 1), (3, 4)).center().toPoint())
+    qtbot.waitUntil(lambda: explorer.store.state.hover == Cell(query=7, key=3))
+    assert strip.accessibleDescription().startswith("K 2 ") and "Q 5 " in strip.accessibleDescription()
+    qtbot.keyClick(part(explorer, HeatmapPlot), Qt.Key.Key_Down)
+    assert explorer.store.state.locked == Cell(query=6, key=2)
+    assert "Q 6 " in strip.accessibleDescription()
+    assert card.isHidden()
