@@ -89,7 +89,7 @@ class TrainPanel(Panel):
 
     def _show_facts(self, facts: TrainingFacts, *, is_ready: bool) -> None:
         if facts.is_busy and self._start.hasFocus():
-            self.take_focus()  # or the button beside it has it next, which stops
+            self.take_focus()  # or a field of the form has it next
         self._start.setEnabled(is_ready and not facts.is_busy)
         self._stop.setVisible(facts.is_busy)
         self._stop.setEnabled(facts.phase != "stopping")

@@ -49,7 +49,7 @@ def test_a_sheet_that_needs_a_scroll_bar_is_shown_once(qtbot: QtBot, qapp: QAppl
 
 def test_a_row_is_as_high_with_a_token_as_with_the_dash_that_stands_for_one(qtbot: QtBot, qapp: QApplication) -> None:
     heights = []
-    for row in FactRow(name="key", value="–"), FactRow(name="key", value="2 cat", is_token=True):
+    for row in FactRow(name="key", value="\u2013"), FactRow(name="key", value="2 cat", is_token=True):
         view = _view(qtbot, qapp, row)
         with qtbot.waitExposed(view):
             view.show()

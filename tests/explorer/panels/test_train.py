@@ -170,3 +170,13 @@ def test_a_number_editor_shows_none_as_empty(qtbot):
     editor.set_value(0.5)
     editor.set_value(None)
     assert editor.text() == ""
+
+
+def test_after_start_the_next_key_is_not_typed_into_a_field(form: Form, qtbot: QtBot) -> None:
+    panel = form.panel
+    with qtbot.waitExposed(panel):
+        panel.show()
+    panel.activateWindow()
+    panel._start.setFocus()
+    form.show(training=TrainingFacts(phase="starting", settings=SETTINGS, n_threads=1))
+    assert panel.window().focusWidget() is panel
