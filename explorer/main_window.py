@@ -386,13 +386,11 @@ class MainWindow(QMainWindow):
         if wanted.is_enabled(self._desk):  # a button may be clicked once more before it is gone
             wanted.run(self._desk)
 
-    @Slot(bool)
-    def _on_host_visibility_changed(self, is_visible: bool) -> None:
-        host = self.sender()
-        assert isinstance(host, PanelHost)
-        self._controller.set_visible(host.spec.key, is_visible)
-        if host.spec.detail is not None:
-            self._controller.set_visible(f"{host.spec.key}.detail", is_visible)
+    @Slot(str, bool)
+    def _on_host_visibility_changed(self, key: str, is_visible: bool) -> None:
+        self._controller.set_visible(key, is_visible)
+        if self._hosts[key].spec.detail is not None:
+            self._controller.set_visible(f"{key}.detail", is_visible)
 
     @Slot()
     def _on_host_picture_changed(self) -> None:

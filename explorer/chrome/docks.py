@@ -145,7 +145,7 @@ class _Dock(QDockWidget):
     @Slot(bool)
     def _on_visibility_changed(self, is_visible: bool) -> None:
         self.is_on_screen = is_visible
-        self.host.visibility_changed.emit(is_visible)
+        self.host.visibility_changed.emit(self.host.spec.key, is_visible)
 
 
 class _TitleRow(PanelFrame):

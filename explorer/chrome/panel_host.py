@@ -20,7 +20,8 @@ from explorer.widgets.state_page import StatePage
 class PanelHost(QWidget):
     """A panel, and the news whether it is on screen."""
 
-    visibility_changed = Signal(bool)
+    visibility_changed = Signal(str, bool)
+    """The key of the panel, and whether it is on screen."""
     picture_changed = Signal()
     room_left = Signal()
     """The panel is at its largest, and there is more room than that."""
@@ -61,11 +62,11 @@ class PanelHost(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.visibility_changed.emit(True)
+        self.visibility_changed.emit(self.spec.key, True)
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
-        self.visibility_changed.emit(False)
+        self.visibility_changed.emit(self.spec.key, False)
 
     def _build(self, themes: ThemeManager) -> None:
         self._layout.addWidget(self.panel)
