@@ -137,7 +137,7 @@ def language_model_entries(folder: Path) -> list[dict[str, object]]:
             induction_head,
             title="Tiny language model: induction head",
             line=f"Looks for what came after the same token before: {on_sentence[induction_head]:.0%} of its attention "
-            f"in this sentence, {induction[induction_head]:.0%} on repeated random tokens.",
+            f"where a token comes again, {induction[induction_head]:.0%} on repeated random tokens.",
             text=SENTENCE,
             site="decoder.self",
         ),
