@@ -59,12 +59,44 @@ def attend(
         computed = flex.attend_compiled(heads, v_BKMD)
         if computed is not None:
             return computed[0], computed[1] if want_logsumexp else None
-    blocks = []
+    blocks = _each_block(heads, v_BKMD, dropout, want_logsumexp, between)
+    return _joined(list(blocks), axis=2) if torch.is_grad_enabled() else _filled(heads, v_BKMD, blocks)
+
+
+def _each_block(
+    heads: HeadInputs, v_BKMD: torch.Tensor, dropout: float, want_logsumexp: bool, between: Progress | None
+) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
+    """What `attend` gives, in blocks of rows one after the other."""
     for rows in _row_blocks(heads):
-        blocks.append(_attend_rows(heads, v_BKMD, rows, dropout, want_logsumexp))
+        block = _attend_rows(heads, v_BKMD, rows, dropout, want_logsumexp)
         if between is not None:
             between(rows.stop / heads.n_queries)
-    return blocks[0] if len(blocks) == 1 else _joined(blocks, axis=2)
+        yield block
+        del block
+
+
+def _filled(
+    heads: HeadInputs, v_BKMD: torch.Tensor, blocks: Iterator[tuple[torch.Tensor, torch.Tensor | None]]
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """`_joined` along the rows, each block written where it belongs.
+
+    Small results kept between large blocks of scores would keep their memory from being used again: a pass over 20 000
+    tokens of a narrow model then takes 100 times what it needs.
+    """
+    shape_BHN = *heads.q_BHND.shape[:2], heads.n_queries
+    out_BHND = v_BKMD.new_empty(*shape_BHN, v_BKMD.shape[-1])
+    logsumexp_BHN = torch.empty(shape_BHN, dtype=torch.float32, device=v_BKMD.device)
+    start, has_logsumexp = 0, True
+    for block_BHND, block_BHN in blocks:
+        if block_BHND.shape[2] == heads.n_queries:
+            return block_BHND, block_BHN
+        rows = slice(start, start + block_BHND.shape[2])
+        out_BHND[:, :, rows] = block_BHND
+        has_logsumexp = block_BHN is not None
+        if block_BHN is not None:
+            logsumexp_BHN[:, :, rows] = block_BHN
+        start = rows.stop
+    return out_BHND, logsumexp_BHN if has_logsumexp else None
 
 
 def _joined(

@@ -1,5 +1,6 @@
 """Long attention and long linear maps on a CPU are computed in pieces, between which they may be stopped."""
 
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -210,3 +211,26 @@ def test_a_linear_map_in_blocks_of_positions_is_the_map(monkeypatch, has_bias):
         expected = x_BNC.double() @ module.weight.double().T + (module.bias.double() if has_bias else 0)
     assert tap.n == -(-2 * 500 // 64)
     torch.testing.assert_close(y_BNE.double(), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_small_results_are_not_kept_between_large_blocks(monkeypatch):
+    """They would keep the memory of the blocks from being used again: gigabytes in a narrow model."""
+    monkeypatch.setattr(module, "_OWN_SCORES", 1 << 12)
+    compute, made, most = module._attend_rows, [], []
+
+    def watched(*given):
+        most.append(sum(block() is not None for block in made))
+        out_BHND, logsumexp_BHN = compute(*given)
+        made.append(weakref.ref(out_BHND))
+        return out_BHND, logsumexp_BHN
+
+    heads, v_BKMD = attention(300, CAUSAL)
+    heads = replace(heads, spec=replace(heads.spec, soft_cap=1e6))  # so high that it changes nothing
+    expected_BHND, expected_BHN = dense(heads, v_BKMD)
+    monkeypatch.setattr(module, "_attend_rows", watched)
+    with torch.no_grad():
+        out_BHND, logsumexp_BHN = attend(heads, v_BKMD, want_logsumexp=True)
+    assert len(made) > 5
+    assert max(most) <= 1
+    torch.testing.assert_close(out_BHND.double(), expected_BHND, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(logsumexp_BHN.double(), expected_BHN, atol=1e-4, rtol=1e-4)
