@@ -22,9 +22,9 @@ from core_model.sites import attention_activation
 class Edit:
     """An edit changes activations, the attention of heads, or neither."""
 
-    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
-        """The activation [B, ...] to go on with in place of x."""
-        return x
+    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor | None:
+        """The activation [B, ...] to go on with in place of x, which may be x itself; None where it does not apply."""
+        return None
 
     def replaced_heads(self, site: str, layer: int, heads: HeadInputs) -> dict[int, HeadInputs]:
         """Inputs of single heads to compute attention from in place of the model's own, by head."""
@@ -49,9 +49,9 @@ class _HeadEdit(Edit):
 class _HeadOutputEdit(_HeadEdit):
     """An edit of what a head hands on."""
 
-    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor | None:
         if site != attention_activation(self.site, self.layer, "head_output"):
-            return x
+            return None
         self.check_head(x.shape[1])
         edited_BHND = x.clone()
         edited_BHND[:, self.head] = self.edited_output(x[:, self.head])
@@ -104,6 +104,11 @@ class ReplacePattern(_HeadEdit):
         if (site, layer) != (self.site, self.layer):
             return {}
         self.check_head(heads.q_BHND.shape[1])
+        if self.pattern != "uniform" and not site.endswith(".self"):
+            raise TraceError(
+                f"pattern is {self.pattern!r}: no key of {site} is a query's own or the one before it, "
+                "so only 'uniform' can be put in there"
+            )
         size = heads.spec.head_size
         flat = AttentionSpec(n_heads=1, n_key_heads=1, head_size=size, scale=1.0, mask=heads.spec.mask)
         zero_B11D = heads.q_BHND.new_zeros(()).expand(heads.q_BHND.shape[0], 1, 1, size)
@@ -120,11 +125,10 @@ class ReplacePattern(_HeadEdit):
     def _chosen_keys(self, heads: HeadInputs) -> torch.Tensor:
         """The key [N] each query looks at."""
         query_N = torch.arange(heads.n_queries, device=heads.q_BHND.device) + heads.query_start
-        own_N = query_N.clamp(max=heads.n_keys - 1)
         if self.pattern == "identity":
-            return own_N
-        before_N = (query_N - 1).clamp(0, heads.n_keys - 1)
-        return before_N.where(masks.sees(heads.spec.mask, query_N, before_N), own_N)
+            return query_N
+        before_N = (query_N - 1).clamp(min=0)
+        return before_N.where(masks.sees(heads.spec.mask, query_N, before_N), query_N)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,12 +138,12 @@ class PatchSite(Edit):
     name: str
     value: torch.Tensor = field(repr=False)
 
-    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor:
+    def activation(self, site: str, x: torch.Tensor) -> torch.Tensor | None:
         if site != self.name:
-            return x
+            return None
         if self.value.shape != x.shape:
             raise TraceError(
-                f"the value for {self.name} has shape {tuple(self.value.shape[1:])}: "
-                f"it is {tuple(x.shape[1:])} for this input, so patch from an input of the same length"
+                f"the value for {self.name} has shape {tuple(self.value.shape[1:])}: it is {tuple(x.shape[1:])} "
+                "for this input, so patch from the same model and an input of the same length"
             )
         return self.value.to(x)

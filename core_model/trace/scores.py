@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import torch
 
-from core_model.cancel import CancelToken
+from core_model.cancel import CancelToken, Progress
 from core_model.nn import masks
 from core_model.nn.scores import HeadInputs, normalize, scores, visible_block
 from core_model.trace.head_group import HeadGroup, head_groups, to_subtract
 
-_WHOLE_ROWS_SCORES = 1 << 21
-"""Scores of whole rows held at once: 8 MiB."""
+_BLOCK_SCORES = 1 << 21
+"""Scores of rows held at once: 8 MiB."""
 
 
 class HeadScores:
@@ -40,24 +40,32 @@ class HeadScores:
         """Bytes this takes at most, once it has been asked, beyond the queries and keys of the trace."""
         return 4 * self.n_queries
 
-    def weights(self, rows: slice, cols: slice) -> torch.Tensor:
-        """Exact attention weights [N, M] in float32; masked cells are 0."""
-        if cols == slice(0, self.n_keys):
-            return self._whole_rows(rows)
-        return self._weights_of(self.scores(rows, cols), self.row_normalizer[rows])
+    def weights(
+        self, rows: slice, cols: slice, cancel: CancelToken | None = None, progress: Progress | None = None
+    ) -> torch.Tensor:
+        """Exact attention weights [N, M] in float32; masked cells are 0. Raises Cancelled between blocks of rows.
 
-    def _whole_rows(self, rows: slice) -> torch.Tensor:
-        """Weights of rows over all keys, each normalised by its own scores.
-
-        A rounded log-sum-exp costs precision where scores are large: 2e-5 in a weight at scores of 100.
+        Whole rows are normalised by their own scores: a rounded log-sum-exp costs precision where scores are large,
+        2e-5 in a weight at scores of 100.
         """
-        keys, device = [range(self.n_keys)], self._head.q_BHND.device
-        weights_NM = torch.empty(rows.stop - rows.start, self.n_keys, dtype=torch.float32, device=device)
-        n_rows = max(16, _WHOLE_ROWS_SCORES // self.n_keys)
-        for start in range(rows.start, rows.stop, n_rows):
-            block = slice(start, min(start + n_rows, rows.stop))
-            s_BHNM = scores(self._head, block, keys)
-            weights_NM[start - rows.start : block.stop - rows.start] = normalize(s_BHNM, self._head)[0, 0]
+        is_whole, n = cols == slice(0, self.n_keys), rows.stop - rows.start
+        normalizer_N = None if is_whole else self.prepare(cancel)
+        n_cols, device = cols.stop - cols.start, self._head.q_BHND.device
+        weights_NM = torch.empty(n, n_cols, dtype=torch.float32, device=device)
+        n_rows = max(16, _BLOCK_SCORES // n_cols)
+        for start in range(0, n, n_rows):
+            if cancel is not None:
+                cancel.check()
+            stop = min(start + n_rows, n)
+            block = slice(rows.start + start, rows.start + stop)
+            s_BHNM = scores(self._head, block, [range(cols.start, cols.stop)])
+            weights_NM[start:stop] = (
+                normalize(s_BHNM, self._head)[0, 0]
+                if normalizer_N is None
+                else self._weights_of(s_BHNM[0, 0], normalizer_N[block])
+            )
+            if progress is not None:
+                progress(stop / n)
         return weights_NM
 
     def sample(self, rows: slice, cols: slice, cancel: CancelToken | None = None) -> torch.Tensor:
@@ -79,7 +87,7 @@ class HeadScores:
         device = self._head.q_BHND.device
         seen_N = torch.ones(self.n_queries, dtype=torch.bool, device=device)
         if self._head.key_mask_BM is not None:
-            n_rows = max(1, _WHOLE_ROWS_SCORES // self.n_keys)
+            n_rows = max(1, _BLOCK_SCORES // self.n_keys)
             for start in range(0, self.n_queries, n_rows):
                 rows = slice(start, min(start + n_rows, self.n_queries))
                 seen_N[rows] = visible_block(self._head, rows, [range(self.n_keys)])[0, 0].any(-1)

@@ -42,8 +42,8 @@ class CollectingTap(Tap):
         self._told.append(site)
         for edit in self._edits:
             edited = edit.activation(site, x)
-            self._note_use(edit, edited is not x)
-            x = edited
+            self._note_use(edit, edited is not None)
+            x = x if edited is None else edited
         if any(fnmatchcase(site, pattern) for pattern in self._keep):
             self.activations[site] = x
         return x

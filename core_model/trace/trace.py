@@ -48,7 +48,8 @@ def run_trace(
     keep_freed_memory()
     given = checked_tensors(model, inputs)
     check_memory(model, given.n_tokens(model.config), keep)
-    n_attentions = sum(len(layers) for layers in model.config.attention_layers().values())
+    by_site = model.config.attention_layers().items()
+    n_attentions = sum(len(layers) for site, layers in by_site if site.split(".")[0] in given.by_stack)
     tap = CollectingTap(keep=keep, edits=edits, cancel=cancel, progress=progress, n_attentions=n_attentions)
     with looking_at(model):
         hidden = _hidden(model, given, tap)
@@ -125,10 +126,19 @@ class Trace:
         heads = self._heads[site, layers[0]]
         return len(layers), heads.q_BHND.shape[1], heads.n_queries, heads.n_keys
 
-    def attention(self, site: str, layer: int, head: int) -> FloatArray:
+    def attention(
+        self,
+        site: str,
+        layer: int,
+        head: int,
+        *,
+        cancel: CancelToken | None = None,
+        progress: Progress | None = None,
+    ) -> FloatArray:
         """The exact matrix [N, M] of one head in float32: rows are queries, columns keys, masked cells 0."""
         scores = self.head(site, layer, head)
-        return _array(scores.weights(slice(0, scores.n_queries), slice(0, scores.n_keys)))
+        rows, cols = slice(0, scores.n_queries), slice(0, scores.n_keys)
+        return _array(scores.weights(rows, cols, cancel, progress))
 
     def row(self, site: str, layer: int, head: int, query: int) -> FloatArray:
         """The exact weights [M] that one query gives."""

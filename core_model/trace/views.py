@@ -67,10 +67,12 @@ def pool(
     if reduce == "sample":
         some_rows, some_cols = slice(rows.start, rows.stop, down), slice(cols.start, cols.stop, across)
         weights_YX, masked_YX = head.sample(some_rows, some_cols, cancel), head.masked(some_rows, some_cols)
+        if progress is not None:
+            progress(1.0)
         return Pooled(weights=_gained(weights_YX, masked_YX, gain_M, some_cols), masked=masked_YX, cells=(down, across))
     normalizer_1N = head.prepare(cancel)[None]
     if down == across == 1:
-        weights_YX, masked_YX = head.weights(rows, cols), head.masked(rows, cols)
+        weights_YX, masked_YX = head.weights(rows, cols, cancel, progress), head.masked(rows, cols)
         return Pooled(weights=_gained(weights_YX, masked_YX, gain_M, cols), masked=masked_YX, cells=(1, 1))
     canvas = _Canvas(HeadGroup(head.inputs, cols, gain_M), normalizer_1N, rows, cols, (down, across), reduce)
     picture = canvas.fill(cancel, progress)

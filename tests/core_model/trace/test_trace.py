@@ -13,6 +13,14 @@ from core_model.config import (
     BucketedPositions,
     ExpertsSpec,
     FeedForwardSpec,
+    LayerSpec,
+    ModelConfig,
+    PatchEmbedding,
+    ResidualSpec,
+    StackConfig,
+    TokenEmbedding,
+    VectorSpec,
+    VectorsSpec,
     multi_head,
 )
 from core_model.counts import trace_bytes
@@ -274,6 +282,24 @@ def test_progress_rises_to_one_as_attentions_are_done():
     assert seen == pytest.approx([n / 8 for n in range(1, 9)])
 
 
+@pytest.mark.parametrize("given", [{"ids": [1, 2, 3]}, {"pixels": np.zeros((3, 8, 8))}], ids=["text", "pixels"])
+def test_progress_of_one_tower_counts_its_attentions_alone(given):
+    def tower(embedding) -> StackConfig:
+        residuals = {"attention_residual": ResidualSpec(), "feed_forward_residual": ResidualSpec()}
+        feed_forward = FeedForwardSpec(d_hidden=32)
+        layer = LayerSpec(attention=multi_head(D_MODEL, N_HEADS), feed_forward=feed_forward, **residuals)
+        return StackConfig(d_model=D_MODEL, embedding=embedding, layers=(layer,) * 2)
+
+    towers = ModelConfig(
+        text=tower(TokenEmbedding(vocab_size=VOCAB, d_embedding=D_MODEL)),
+        vision=tower(PatchEmbedding(image_size=(8, 8), patch_size=(4, 4))),
+        vectors=VectorsSpec(text=VectorSpec(pooling="last"), vision=VectorSpec(pooling="first"), compared=True),
+    )
+    seen: list[float] = []
+    run_trace(models.make(towers), Inputs(**given), progress=seen.append)
+    assert seen == [0.5, 1.0]
+
+
 def test_a_cancelled_pass_stops_before_the_next_layer():
     token, seen = CancelToken(), []
 
@@ -329,9 +355,24 @@ def test_row_normalisers_and_blocks_are_not_computed_for_a_cancelled_request(ask
             trace.thumbnails("decoder.self", cancel=token)
 
 
-def test_progress_of_a_view_ends_at_one():
+@pytest.mark.parametrize("part", [None, (1, 3000)], ids=["whole rows", "parts of rows"])
+def test_an_exact_view_stops_between_blocks_of_rows(part):
+    trace, token, seen = long_head(), CancelToken(), []
+
+    def stop_after_the_first(fraction: float) -> None:
+        seen.append(fraction)
+        token.cancel()
+
+    with pytest.raises(Cancelled):
+        trace.view("decoder.self", 0, 0, cols=part, size=(3000, 3000), cancel=token, progress=stop_after_the_first)
+    assert len(seen) == 1
+    assert seen[0] < 0.5
+
+
+@pytest.mark.parametrize(("size", "reduce"), [(100, "max"), (100, "mean"), (100, "sample"), (3000, "max")])
+def test_progress_of_a_view_ends_at_one(size, reduce):
     seen: list[float] = []
-    long_head().view("decoder.self", 0, 0, size=(100, 100), progress=seen.append)
+    long_head().view("decoder.self", 0, 0, size=(size, size), reduce=reduce, progress=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 1
 
