@@ -10,8 +10,6 @@ from PySide6.QtCore import QByteArray, QSize, Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDesktopServices, QDragEnterEvent, QDropEvent, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QFileDialog,
-    QInputDialog,
     QLineEdit,
     QMainWindow,
     QMessageBox,
@@ -26,6 +24,7 @@ from explorer.about import about_text
 from explorer.actions.commands import command, commands_now
 from explorer.actions.desk import Desk
 from explorer.actions.qt_actions import ActionTable
+from explorer.actions.questions import Questions
 from explorer.chrome.centre import Centre
 from explorer.chrome.docks import Docks
 from explorer.chrome.downloading import Downloader
@@ -89,6 +88,7 @@ class MainWindow(QMainWindow):
         self._desk = Desk(store=store, controller=controller, trainer=trainer, window=self)
         self._actions = ActionTable(self._desk, self)
         self._actions.fill(self.menuBar())
+        self._questions = Questions(store, self)
         self._exporter = Exporter(store, controller, self)
         self._errands = Errands(store, controller)
         self._downloader = Downloader(controller, self._errands, self)
@@ -106,29 +106,9 @@ class MainWindow(QMainWindow):
 
     # -- what commands ask for -----------------------------------------------------------------------------------------
 
-    def ask_for_file(self, title: str = "", kinds: str = "", *, beside: Path | None = None) -> Path | None:
-        title = title or self.tr("Open a checkpoint")
-        kinds = kinds or self.tr("Checkpoints (*.safetensors *.json);;All files (*)")
-        start = str(beside.parent) if beside else self._start_folder()
-        name, _ = QFileDialog.getOpenFileName(self, title, start, kinds)
-        return Path(name) if name else None
-
-    def ask_yes(self, title: str, text: str) -> bool:
-        return QMessageBox.question(self, title, text) == QMessageBox.StandardButton.Yes
-
-    def ask_for_folder(self, title: str = "") -> Path | None:
-        title = title or self.tr("Open a checkpoint folder")
-        name = QFileDialog.getExistingDirectory(self, title, self._start_folder())
-        return Path(name) if name else None
-
-    def ask_for_new_folder(self, title: str) -> Path | None:
-        options = QFileDialog.Option.ShowDirsOnly | QFileDialog.Option.DontConfirmOverwrite
-        name, _ = QFileDialog.getSaveFileName(self, title, self._start_folder(), options=options)
-        return Path(name) if name else None
-
-    def ask_for_number(self, title: str, label: str) -> int | None:
-        number, is_given = QInputDialog.getInt(self, title, label, 1, 1)
-        return number if is_given else None
+    @property
+    def questions(self) -> Questions:
+        return self._questions
 
     def focus_text(self) -> None:
         self._top_bar.focus_text()
@@ -310,10 +290,6 @@ class MainWindow(QMainWindow):
         host.visibility_changed.connect(self._on_host_visibility_changed)
         host.picture_changed.connect(self._on_host_picture_changed)
         host.stop_requested.connect(self._controller.cancel)
-
-    def _start_folder(self) -> str:
-        recent = self._store.state.recent
-        return str(recent[0].parent) if recent else str(Path.home())
 
     def _arrange(self, layout: LayoutName) -> None:
         focused = self.focusWidget()

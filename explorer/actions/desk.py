@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
+from explorer.actions.questions import Questions
 from explorer.controller import Controller
 from explorer.state.app_state import AppState, LayoutName
 from explorer.state.errands import Errand
@@ -14,25 +14,10 @@ from explorer.trainer import Trainer
 
 
 class Window(Protocol):
-    """What commands ask of the window: dialogs, focus, layouts. No command knows more of it."""
+    """What commands ask of the window: questions, focus, layouts. No command knows more of it."""
 
-    def ask_for_file(self, title: str = "", kinds: str = "", *, beside: Path | None = None) -> Path | None:
-        """A file the person chose; None when they thought better of it. `kinds` as QFileDialog has them.
-
-        They begin to look where `beside` lies, else where the last checkpoint does.
-        """
-        ...
-
-    def ask_yes(self, title: str, text: str) -> bool:
-        """Whether the person says yes to it."""
-        ...
-
-    def ask_for_folder(self, title: str = "") -> Path | None: ...
-    def ask_for_new_folder(self, title: str) -> Path | None:
-        """A folder to write into, which may not exist yet."""
-        ...
-
-    def ask_for_number(self, title: str, label: str) -> int | None: ...
+    @property
+    def questions(self) -> Questions: ...
     def focus_text(self) -> None: ...
     def toggle_panel(self, key: str) -> None: ...
     def is_panel_open(self, key: str) -> bool: ...

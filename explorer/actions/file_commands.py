@@ -22,12 +22,12 @@ FROM_CACHE, SAVE_AS = "Open from cache", "Save as Hugging Face folder"
 
 
 def _open_file(desk: Desk) -> None:
-    if path := desk.window.ask_for_file():
+    if path := desk.window.questions.file():
         desk.store.apply(open_source(path))
 
 
 def _open_folder(desk: Desk) -> None:
-    if path := desk.window.ask_for_folder():
+    if path := desk.window.questions.folder():
         desk.store.apply(open_source(path))
 
 
@@ -58,7 +58,7 @@ def _give_chosen(desk: Desk, kind: FileKind, asking: str, files: str) -> None:
     patterns = " ".join(f"*{suffix}" for suffix in SUFFIXES[kind])
     before = getattr(desk.state.inputs, kind)
     kinds = f"{tr('Command', files)} ({patterns});;{tr('Command', 'All files')} (*)"
-    path = desk.window.ask_for_file(tr("Command", asking), kinds, beside=before and before.path)
+    path = desk.window.questions.file(tr("Command", asking), kinds, beside=before and before.path)
     if path is not None:
         desk.store.apply(give_file(kind, path))
 
@@ -123,7 +123,7 @@ def _save_as(key: str, label: str) -> Command:
 
 def _save(desk: Desk, family: str) -> None:
     title = QCoreApplication.translate("Command", "A new folder for the model")
-    source, folder = desk.state.source, desk.window.ask_for_new_folder(title)
+    source, folder = desk.state.source, desk.window.questions.new_folder(title)
     if source is not None and folder is not None:
         query = SaveAsFamilyQuery(source=source, family=family, folder=folder)
         desk.window.run_errand(Errand(query=query, learn=_saved))
@@ -141,15 +141,17 @@ def _convert_pickle(desk: Desk) -> None:
     path = source.path if source and problem and problem.remedy == "convert_pickle" else None
     if path is None:
         kinds = tr("Command", "PyTorch pickles (*.bin *.pt *.pth *.ckpt)")
-        path = desk.window.ask_for_file(tr("Command", "The pickle to convert"), kinds)
+        path = desk.window.questions.file(tr("Command", "The pickle to convert"), kinds)
     question = tr(
         "Command",
         "A pickle can run code when it is read. Its weights alone will be read, by a process of its own with bounds on "
         "memory and time, and written as safetensors into a new folder. Convert {name}?",
     )
-    if path is None or not desk.window.ask_yes(tr("Command", "Convert pickle"), question.format(name=path.name)):
+    if path is None or not desk.window.questions.is_yes(
+        tr("Command", "Convert pickle"), question.format(name=path.name)
+    ):
         return
-    folder = desk.window.ask_for_new_folder(tr("Command", "A new folder for the weights"))
+    folder = desk.window.questions.new_folder(tr("Command", "A new folder for the weights"))
     if folder is not None:
         query = ConvertPickleQuery(path=path, folder=folder)
         desk.window.run_errand(Errand(query=query, learn=_saved, then=open_source))

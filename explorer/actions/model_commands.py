@@ -75,14 +75,14 @@ def _give(desk: Desk, fact: str, value: int | str | None) -> None:
 
 def _give_base(desk: Desk) -> None:
     title = QCoreApplication.translate("Command", "The model that the adapter belongs to")
-    base = desk.window.ask_for_folder(title)
+    base = desk.window.questions.folder(title)
     _give(desk, "base", None if base is None else str(base))
 
 
 def _give_heads(desk: Desk) -> None:
     title = QCoreApplication.translate("Command", "Number of heads")
     label = QCoreApplication.translate("Command", "Heads of each layer, which no file states:")
-    _give(desk, "n_heads", desk.window.ask_for_number(title, label))
+    _give(desk, "n_heads", desk.window.questions.number(title, label))
 
 
 def _check_health(desk: Desk) -> None:

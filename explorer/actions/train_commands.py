@@ -22,7 +22,7 @@ def _start(desk: Desk) -> None:
         "What the last training has learned could not be saved: Train > Save again tries once more. Start another "
         "training, and lose it?",
     )
-    if not desk.trainer.can_save_again or desk.window.ask_yes(tr("Command", "Start training"), question):
+    if not desk.trainer.can_save_again or desk.window.questions.is_yes(tr("Command", "Start training"), question):
         desk.trainer.start()
         desk.window.show_layout("train")  # its key works in every layout, and nobody trains without seeing it
 
@@ -47,7 +47,7 @@ def _open(desk: Desk) -> None:
 
 def _save_elsewhere(desk: Desk) -> None:
     title = QCoreApplication.translate("Command", "A new folder for the trained model")
-    if folder := desk.window.ask_for_new_folder(title):
+    if folder := desk.window.questions.new_folder(title):
         desk.trainer.save_again(folder)
 
 

@@ -155,7 +155,7 @@ class ProgressPanel(Panel):
         elif training.is_busy:
             self._page.show_working(self.tr("Making the model and its examples"))
         elif training.phase == "failed":
-            self._page.show_error(self.tr("The training could not start"), training.problem)
+            self._page.show_error(self.tr("The training failed"), training.problem)
         else:
             text = self.tr(
                 "Choose a task on the left and start: the curves and the attention appear here as it learns."

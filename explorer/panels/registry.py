@@ -160,7 +160,7 @@ PANELS: tuple[PanelSpec, ...] = (
         query=inspector_query,
         view=inspector_sheet,
         shortcut="Ctrl+2",
-        tooltip="The numbers of the cell under the mouse, or of the locked one.",
+        tooltip="The numbers of the locked cell, or of the one under the mouse.",
     ),
     PanelSpec(
         key="model_card",

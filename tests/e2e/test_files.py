@@ -62,7 +62,7 @@ def test_an_adapter_without_its_base_asks_for_it_and_runs_with_it(
     assert command("give_base").is_enabled(explorer.window.desk)
     problem = obstacle(explorer.store.state)
     assert problem is not None and problem.remedy == "give_base" and "a/model" in problem.message
-    monkeypatch.setattr(explorer.window, "ask_for_folder", lambda title: base)
+    monkeypatch.setattr(explorer.window.questions, "folder", lambda title: base)
     command("give_base").run(explorer.window.desk)
     wait_until_idle(qtbot, explorer)
     told = obstacle(explorer.store.state)  # another model's adapter: it is said which weight is not there
@@ -90,7 +90,7 @@ def test_the_number_of_heads_that_no_file_states_is_asked_for(
     (tiny.write(tmp_path) / "config.json").unlink()
     explorer = launch(tmp_path, "3 1 4")
     assert command("give_heads").is_enabled(explorer.window.desk)
-    monkeypatch.setattr(explorer.window, "ask_for_number", lambda title, label: 4)
+    monkeypatch.setattr(explorer.window.questions, "number", lambda title, label: 4)
     command("give_heads").run(explorer.window.desk)
     wait_until_idle(qtbot, explorer)
     model = explorer.store.state.model
@@ -160,7 +160,7 @@ def test_the_open_model_is_saved_as_a_family_that_can_express_it(
     explorer = launch(tiny.write(tmp_path / "model"), "3 1 4")
     desk = explorer.window.desk
     gpt2 = next(row for row in save_as_commands(desk) if row.key == "save_as:gpt2")
-    monkeypatch.setattr(explorer.window, "ask_for_new_folder", lambda title: tmp_path / "out")
+    monkeypatch.setattr(explorer.window.questions, "new_folder", lambda title: tmp_path / "out")
     gpt2.run(desk)
     wait_until_idle(qtbot, explorer)
     assert "was saved in" in explorer.store.state.notices[-1].text
@@ -200,8 +200,8 @@ def test_a_pickle_is_converted_with_a_yes_and_then_open(
         asked.append(text)
         return len(asked) > 1
 
-    monkeypatch.setattr(explorer.window, "ask_yes", answer)
-    monkeypatch.setattr(explorer.window, "ask_for_new_folder", lambda title: tmp_path / "new")
+    monkeypatch.setattr(explorer.window.questions, "is_yes", answer)
+    monkeypatch.setattr(explorer.window.questions, "new_folder", lambda title: tmp_path / "new")
     command("convert_pickle").run(desk)
     assert "can run code" in asked[0] and explorer.controller.is_idle, "no is no"
     command("convert_pickle").run(desk)

@@ -69,7 +69,7 @@ def test_a_person_opens_a_picture_and_sees_what_each_patch_attends_to(
 ) -> None:
     explorer = launch(foreign / "vit")
     assert list(fields(explorer)) == ["Open a picture…"] and not has_picture_panel(explorer)
-    monkeypatch.setattr(explorer.window, "ask_for_file", lambda title, kinds, beside: picture)
+    monkeypatch.setattr(explorer.window.questions, "file", lambda title, kinds, beside: picture)
     qtbot.mouseClick(fields(explorer)["Open a picture…"].findChildren(QPushButton)[0], Qt.MouseButton.LeftButton)
     explorer.store.apply(pick_head(1, 2))
     wait_until_idle(qtbot, explorer)
