@@ -54,6 +54,8 @@ class Sampling:
             raise ConfigError(f"temperature is {self.temperature}: it must be 0 (greedy) or a number above")
         if self.top_k is not None and (not isinstance(self.top_k, int) or self.top_k < 1):
             raise ConfigError(f"top_k is {self.top_k}: it must be a whole number, at least 1")
+        if not isinstance(self.seed, int) or not -(1 << 63) <= self.seed < 1 << 64:
+            raise ConfigError(f"seed is {self.seed}: it must be a whole number from -2**63 to 2**64 - 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p is {self.top_p}: it must be above 0 and at most 1")
 

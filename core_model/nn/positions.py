@@ -40,9 +40,9 @@ def sinusoidal_table(spec: SinusoidalPositions, position_N: torch.Tensor, d_mode
     Dimension pair i has angle position / base^(2i / C), with `endpoint` position / base^(i / (C/2 - 1)).
     """
     sines, cosines = sinusoidal_dimensions(spec, d_model)
-    table_NC = torch.zeros(len(position_N), d_model, dtype=torch.float64)
+    table_NC = torch.zeros(len(position_N), d_model, dtype=torch.float64, device=position_N.device)
     n_sines, n_cosines = (table_NC[:, some].shape[1] for some in (sines, cosines))
-    pair = torch.arange(n_sines, dtype=torch.float64)
+    pair = torch.arange(n_sines, dtype=torch.float64, device=position_N.device)
     exponent = pair / max(n_cosines - 1, 1) if spec.endpoint else 2 * pair / d_model
     angle_NP = (position_N.double() + spec.offset)[:, None] * torch.exp(-math.log(spec.base) * exponent)
     table_NC[:, sines] = angle_NP.sin()
@@ -53,8 +53,8 @@ def sinusoidal_table(spec: SinusoidalPositions, position_N: torch.Tensor, d_mode
 def rotary_frequencies(spec: RotaryPositions, length: int) -> tuple[torch.Tensor, float]:
     """Radians a position for each pair [R/2], and the factor on cos and sin, for an input of `length` tokens."""
     if spec.frequencies:
-        return torch.tensor(spec.frequencies, dtype=torch.float64), 1.0
-    plain = spec.base ** -(torch.arange(0, spec.n_rotated, 2, dtype=torch.float64) / spec.n_rotated)
+        return torch.tensor(spec.frequencies, dtype=torch.float64, device="cpu"), 1.0
+    plain = spec.base ** -(torch.arange(0, spec.n_rotated, 2, dtype=torch.float64, device="cpu") / spec.n_rotated)
     scaling = spec.scaling
     if scaling is None:
         return plain, 1.0
@@ -73,7 +73,7 @@ def _linear(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, 
 def _dynamic(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, length: int) -> torch.Tensor:
     stretch = scaling.factor * max(length, scaling.original_length) / scaling.original_length - (scaling.factor - 1)
     base = spec.base * stretch ** (spec.n_rotated / (spec.n_rotated - 2))
-    return base ** -(torch.arange(0, spec.n_rotated, 2, dtype=torch.float64) / spec.n_rotated)
+    return base ** -(torch.arange(0, spec.n_rotated, 2, dtype=torch.float64, device="cpu") / spec.n_rotated)
 
 
 def _yarn(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, length: int) -> torch.Tensor:
@@ -87,7 +87,7 @@ def _yarn(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, le
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, spec.n_rotated - 1)
     width = high - low if high != low else 0.001
-    ramp = ((torch.arange(spec.n_rotated // 2, dtype=torch.float64) - low) / width).clamp(0, 1)
+    ramp = ((torch.arange(spec.n_rotated // 2, dtype=torch.float64, device="cpu") - low) / width).clamp(0, 1)
     return plain / scaling.factor * ramp + plain * (1 - ramp)
 
 
@@ -100,7 +100,7 @@ def _llama3(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, 
 
 def _longrope(spec: RotaryPositions, scaling: RotaryScaling, plain: torch.Tensor, length: int) -> torch.Tensor:
     factors = scaling.long_factors if length > scaling.original_length else scaling.short_factors
-    return plain / torch.tensor(factors, dtype=torch.float64)
+    return plain / torch.tensor(factors, dtype=torch.float64, device="cpu")
 
 
 _SCALINGS = {"linear": _linear, "dynamic": _dynamic, "yarn": _yarn, "llama3": _llama3, "longrope": _longrope}
@@ -128,7 +128,7 @@ def alibi_slopes(spec: AlibiPositions, n_heads: int) -> torch.Tensor:
     n_power = 2 ** math.floor(math.log2(n_heads))
     slopes = [2 ** (-spec.max_bias * (h + 1) / n_power) for h in range(n_power)]
     slopes += [2 ** (-spec.max_bias * (2 * h + 1) / (2 * n_power)) for h in range(n_heads - n_power)]
-    return torch.tensor(slopes, dtype=torch.float32)
+    return torch.tensor(slopes, dtype=torch.float32, device="cpu")
 
 
 def relative_bucket(spec: BucketedPositions, distance: torch.Tensor) -> torch.Tensor:

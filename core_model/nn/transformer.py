@@ -70,7 +70,8 @@ class Stack(nn.Module):
         """What absolute position adds to the embeddings [N, E] of tokens start ... start + n - 1; None without any."""
         spec = self.config.position
         if isinstance(spec, SinusoidalPositions):
-            table_NE = sinusoidal_table(spec, torch.arange(start, start + n), self.config.d_position)
+            position_N = torch.arange(start, start + n, device="cpu")  # an Apple GPU has no float64
+            table_NE = sinusoidal_table(spec, position_N, self.config.d_position)
             return table_NE.to(device=like.device, dtype=like.dtype)
         if self.position is None or spec is None:
             return None

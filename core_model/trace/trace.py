@@ -24,7 +24,7 @@ from core_model.trace.inputs import Inputs
 from core_model.trace.scores import HeadScores, prepare_together, row_entropy
 from core_model.trace.tap import CollectingTap
 from core_model.trace.tensors import GivenTensors, checked_tensors
-from core_model.trace.views import checked_range, pool, row_peaks, thumbnails
+from core_model.trace.views import checked_range, pool, row_peaks, thumbnails, whole
 
 _KEPT_BYTES = 1 << 28
 """What the row normalisers of the heads last asked for may take; the oldest go first."""
@@ -34,7 +34,7 @@ def run_trace(
     model: Transformer,
     inputs: Inputs,
     *,
-    keep: Sequence[str] = (),
+    keep: str | Sequence[str] = (),
     edits: Sequence[Edit] = (),
     cancel: CancelToken | None = None,
     progress: Progress | None = None,
@@ -46,6 +46,7 @@ def run_trace(
     stop.
     """
     keep_freed_memory()
+    keep = (keep,) if isinstance(keep, str) else keep
     given = checked_tensors(model, inputs)
     check_memory(model, given.n_tokens(model.config), keep)
     by_site = model.config.attention_layers().items()
@@ -242,7 +243,7 @@ class Trace:
         if layer not in layers:
             raise TraceError(f"layer is {layer}: {site} has layers {_told(layers)}")
         n_heads = self._heads[site, layer].q_BHND.shape[1]
-        if not 0 <= head < n_heads:
+        if not 0 <= whole("head", head) < n_heads:
             raise TraceError(f"head is {head}: {site} has heads 0 to {n_heads - 1}")
         key = (site, layer, head)
         if key not in self._scores:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import get_args
 
 import torch
@@ -56,10 +57,8 @@ def pool(
     """
     if cancel is not None:
         cancel.check()
-    if reduce not in get_args(Reduce):
-        raise TraceError(f"reduce is {reduce!r}: expected one of {', '.join(map(repr, get_args(Reduce)))}")
-    if min(size) < 1:
-        raise TraceError(f"size is {size}: a view needs at least 1 x 1 pixels")
+    _check_reduce(reduce)
+    check_size(size)
     n_rows, n_cols = rows.stop - rows.start, cols.stop - cols.start
     if reduce == "sample":
         size = min(size[0], max(1, _SAMPLE_SCORES[head.is_prepared] // head.n_keys)), size[1]
@@ -112,6 +111,7 @@ def row_peaks(
     Raises TraceError where n is less than 1.
     """
     check_count("n", n)
+    _check_reduce(reduce)
     keys = slice(0, head.n_keys)
     if reduce != "sample":
         return pool(head, rows, keys, (n, 1), cancel=cancel).weights[:, 0]
@@ -222,15 +222,34 @@ def _by_pixel(x_MHN: torch.Tensor, axis: int, per_pixel: int, neutral: float) ->
     return x_MHN.unflatten(axis, (-1, cells))
 
 
+def check_size(size: tuple[int, int]) -> None:
+    """Raise TraceError unless a picture has two sides of at least one pixel."""
+    if not isinstance(size, Sequence) or len(size) != 2 or min(whole("size", side) for side in size) < 1:
+        raise TraceError(f"size is {size}: a view needs at least 1 x 1 pixels, (down, across)")
+
+
+def _check_reduce(reduce: Reduce) -> None:
+    if reduce not in get_args(Reduce):
+        raise TraceError(f"reduce is {reduce!r}: expected one of {', '.join(map(repr, get_args(Reduce)))}")
+
+
+def whole(name: str, value: int) -> int:
+    """The whole number, or TraceError where it is none."""
+    try:
+        return index(value)
+    except TypeError:
+        raise TraceError(f"{name} is {value!r}: expected a whole number") from None
+
+
 def check_count(name: str, n: int) -> None:
     """Raise TraceError where fewer than one is asked for."""
-    if n < 1:
+    if whole(name, n) < 1:
         raise TraceError(f"{name} is {n}: expected at least 1")
 
 
 def checked_range(name: str, given: tuple[int, int] | None, n: int) -> slice:
     """A half-open range of an axis of n cells; None is all. Raises TraceError naming axis, range and size."""
-    start, stop = (0, n) if given is None else given
+    start, stop = (0, n) if given is None else (whole(name, end) for end in given)
     if not 0 <= start < stop <= n:
         raise TraceError(
             f"{name} is ({start}, {stop}): expected 0 <= start < stop <= {n}, the number of {name} there are"

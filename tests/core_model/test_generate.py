@@ -317,6 +317,8 @@ def test_a_model_that_writes_no_text_says_so() -> None:
     [
         ("temperature", -1.0),
         ("temperature", float("nan")),
+        ("seed", 1 << 64),
+        ("seed", 1.5),
         ("top_k", 0),
         ("top_k", 2.0),
         ("top_k", float("nan")),

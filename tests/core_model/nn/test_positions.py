@@ -1,6 +1,7 @@
 """Positions: expected values from Vaswani et al. 2017, Su et al. 2021, Press et al. 2022, T5, and reports of others."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,14 @@ from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositio
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from core_model.config import AlibiPositions, BucketedPositions, GridPositions, RotaryPositions, SinusoidalPositions
+from core_model.config import (
+    AlibiPositions,
+    BucketedPositions,
+    GridPositions,
+    RotaryPositions,
+    SinusoidalPositions,
+    multi_head,
+)
 from core_model.nn.positions import (
     alibi_slopes,
     grid_bucket,
@@ -21,6 +29,7 @@ from core_model.nn.positions import (
     score_bias,
     sinusoidal_table,
 )
+from tests.core_model import models
 from tests.core_model.dense import paper_slopes
 
 
@@ -219,3 +228,15 @@ def test_buckets_equal_those_of_t5(n_buckets, max_distance, bidirectional):
         distance, bidirectional=bidirectional, num_buckets=n_buckets, max_distance=max_distance
     )
     assert torch.equal(relative_bucket(spec, distance), theirs)
+
+
+@pytest.mark.parametrize("position", [SinusoidalPositions(), None], ids=["sinusoidal", "rotary"])
+def test_positions_are_computed_where_the_model_is_whatever_the_default_device(position):
+    attention = multi_head(models.D_MODEL, 4, position=None if position else RotaryPositions(n_rotated=4))
+    config = models.decoder_only(attention)
+    model = models.make(replace(config, decoder=replace(config.decoder, position=position)))
+    ids_BN = torch.tensor([[3, 1, 4]])
+    with torch.no_grad():
+        expected_BNC = model.hidden(ids_BN)
+        with torch.device("meta"):
+            assert torch.equal(model.hidden(ids_BN), expected_BNC)

@@ -377,6 +377,27 @@ def test_progress_of_a_view_ends_at_one(size, reduce):
     assert seen[-1] == 1
 
 
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda trace: trace.view("decoder.self", 0, 0, size=800), r"size is 800"),
+        (lambda trace: trace.view("decoder.self", 0, 0, size=(8.5, 8)), r"size is 8\.5: expected a whole number"),
+        (lambda trace: trace.view("decoder.self", 0, 0, rows=(0.0, 3.0)), r"rows is 0\.0: expected a whole number"),
+        (lambda trace: trace.attention("decoder.self", 0, 1.0), r"head is 1\.0: expected a whole number"),
+        (lambda trace: trace.thumbnails("decoder.self", size=-1), r"size is -1: expected at least 1"),
+        (lambda trace: trace.row_peaks("decoder.self", 0, 0, None, 2, reduce="minn"), r"reduce is 'minn'"),
+    ],
+)
+def test_what_is_no_picture_is_refused_by_name_and_value(ask, message):
+    with pytest.raises(TraceError, match=message):
+        ask(run_trace(models.make(CONFIGS["decoder"]), Inputs(ids=IDS)))
+
+
+def test_one_pattern_of_what_to_keep_needs_no_list():
+    trace = run_trace(models.make(CONFIGS["decoder"]), Inputs(ids=IDS), keep="decoder.*.query")
+    assert trace.activations[0] == "decoder.0.query"
+
+
 # Inputs that do not fit the model
 
 
