@@ -60,7 +60,7 @@ def attend(
         if computed is not None:
             return computed[0], computed[1] if want_logsumexp else None
     blocks = _each_block(heads, v_BKMD, dropout, want_logsumexp, between)
-    return _joined(list(blocks), axis=2) if torch.is_grad_enabled() else _filled(heads, v_BKMD, blocks)
+    return _joined(list(blocks), axis=2) if torch.is_grad_enabled() else _filled(blocks, heads.n_queries)
 
 
 def _each_block(
@@ -76,33 +76,40 @@ def _each_block(
 
 
 def _filled(
-    heads: HeadInputs, v_BKMD: torch.Tensor, blocks: Iterator[tuple[torch.Tensor, torch.Tensor | None]]
+    blocks: Iterator[tuple[torch.Tensor, torch.Tensor | None]], n_queries: int
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """`_joined` along the rows, each block written where it belongs.
 
     Small results kept between large blocks of scores would keep their memory from being used again: a pass over 20 000
     tokens of a narrow model then takes 100 times what it needs.
     """
-    shape_BHN = *heads.q_BHND.shape[:2], heads.n_queries
-    out_BHND = v_BKMD.new_empty(*shape_BHN, v_BKMD.shape[-1])
-    logsumexp_BHN = torch.empty(shape_BHN, dtype=torch.float32, device=v_BKMD.device)
-    start, has_logsumexp = 0, True
+    filled: tuple[torch.Tensor, torch.Tensor | None] | None = None
+    start = 0
     for block_BHND, block_BHN in blocks:
-        if block_BHND.shape[2] == heads.n_queries:
+        n_rows = block_BHND.shape[2]
+        if n_rows == n_queries:
             return block_BHND, block_BHN
-        rows = slice(start, start + block_BHND.shape[2])
-        out_BHND[:, :, rows] = block_BHND
-        has_logsumexp = block_BHN is not None
-        if block_BHN is not None:
-            logsumexp_BHN[:, :, rows] = block_BHN
-        start = rows.stop
-    return out_BHND, logsumexp_BHN if has_logsumexp else None
+        if filled is None:
+            filled = _longer(block_BHND, n_queries), None if block_BHN is None else _longer(block_BHN, n_queries)
+        filled[0][:, :, start : start + n_rows] = block_BHND
+        if filled[1] is not None and block_BHN is not None:
+            filled[1][:, :, start : start + n_rows] = block_BHN
+        start += n_rows
+    assert filled is not None
+    return filled
+
+
+def _longer(block_BHN: torch.Tensor, n_rows: int) -> torch.Tensor:
+    """Room for so many rows of what is like a block [B, H, N, ...]."""
+    return block_BHN.new_empty(*block_BHN.shape[:2], n_rows, *block_BHN.shape[3:])
 
 
 def _joined(
     parts: Sequence[tuple[torch.Tensor, torch.Tensor | None]], axis: int
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Outputs one behind the other, and log-sum-exps where all have them."""
+    if len(parts) == 1:
+        return parts[0]
     outputs, logsumexps = zip(*parts, strict=True)
     has_logsumexp = all(part is not None for part in logsumexps)
     return torch.cat(outputs, dim=axis), torch.cat(logsumexps, dim=axis) if has_logsumexp else None

@@ -233,4 +233,5 @@ def test_small_results_are_not_kept_between_large_blocks(monkeypatch):
     assert len(made) > 5
     assert max(most) <= 1
     torch.testing.assert_close(out_BHND.double(), expected_BHND, atol=1e-4, rtol=1e-4)
+    assert logsumexp_BHN is not None
     torch.testing.assert_close(logsumexp_BHN.double(), expected_BHN, atol=1e-4, rtol=1e-4)

@@ -234,6 +234,7 @@ def test_buckets_equal_those_of_t5(n_buckets, max_distance, bidirectional):
 def test_positions_are_computed_where_the_model_is_whatever_the_default_device(position):
     attention = multi_head(models.D_MODEL, 4, position=None if position else RotaryPositions(n_rotated=4))
     config = models.decoder_only(attention)
+    assert config.decoder is not None
     model = models.make(replace(config, decoder=replace(config.decoder, position=position)))
     ids_BN = torch.tensor([[3, 1, 4]])
     with torch.no_grad():

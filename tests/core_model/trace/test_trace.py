@@ -285,9 +285,12 @@ def test_progress_rises_to_one_as_attentions_are_done():
 @pytest.mark.parametrize("given", [{"ids": [1, 2, 3]}, {"pixels": np.zeros((3, 8, 8))}], ids=["text", "pixels"])
 def test_progress_of_one_tower_counts_its_attentions_alone(given):
     def tower(embedding) -> StackConfig:
-        residuals = {"attention_residual": ResidualSpec(), "feed_forward_residual": ResidualSpec()}
-        feed_forward = FeedForwardSpec(d_hidden=32)
-        layer = LayerSpec(attention=multi_head(D_MODEL, N_HEADS), feed_forward=feed_forward, **residuals)
+        layer = LayerSpec(
+            attention=multi_head(D_MODEL, N_HEADS),
+            attention_residual=ResidualSpec(),
+            feed_forward=FeedForwardSpec(d_hidden=32),
+            feed_forward_residual=ResidualSpec(),
+        )
         return StackConfig(d_model=D_MODEL, embedding=embedding, layers=(layer,) * 2)
 
     towers = ModelConfig(
