@@ -65,7 +65,7 @@ MODEL_ACTIVATIONS: dict[str, ActivationSite] = {
 
 def attention_activation(site: str, layer: int, activation: str) -> str:
     """The full name of an activation of one attention: of "decoder.cross", 3, "query" it is "decoder.3.cross_query"."""
-    stack, kind = site.split(".")
+    stack, _, kind = site.partition(".")
     return layer_site(stack, layer, activation if kind == "self" else f"{kind}_{activation}")
 
 

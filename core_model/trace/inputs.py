@@ -117,7 +117,10 @@ def _selected(entries: tuple[Any, ...], is_kept: npt.NDArray[np.bool_]) -> tuple
 
 
 def _checked_ids(name: str, given: Ids) -> npt.NDArray[np.int64]:
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise TraceError(f"{name} holds lists of several lengths: expected one axis, [tokens]") from None
     if array.ndim != 1:
         raise TraceError(f"{name} has shape {array.shape}: expected one axis, [tokens], without a batch axis")
     if not len(array):
@@ -128,7 +131,10 @@ def _checked_ids(name: str, given: Ids) -> npt.NDArray[np.int64]:
 
 
 def _checked_array(name: str, given: Vectors, axes: str) -> npt.NDArray[np.float32]:
-    array = np.array(given, dtype=np.float32)
+    try:
+        array = np.array(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise TraceError(f"{name} is no array of numbers: expected {axes}") from None
     n_axes = axes.count(",") + 1
     if array.ndim != n_axes or not array.size:
         count = {2: "two", 3: "three"}[n_axes]

@@ -166,6 +166,7 @@ def test_a_patch_with_the_tensor_that_is_there_already_is_applied(model):
             AblateHead(site="decoder.self", layer=9, head=0),
             r"AblateHead\(site='decoder.self', layer=9.*changed nothing",
         ),
+        (AblateHead(site="decoderself", layer=0, head=0), r"AblateHead\(site='decoderself'.*changed nothing"),
         (ScaleHead(site="encoder.cross", layer=0, head=0, factor=2.0), r"ScaleHead.*changed nothing"),
         (ReplacePattern(site="decoder.self", layer=9, head=0, pattern="uniform"), r"ReplacePattern.*changed nothing"),
         (AblateHead(site="decoder.self", layer=0, head=4), r"head is 4: layer 0 of decoder.self has heads 0 to 3"),

@@ -28,6 +28,8 @@ def encoding(*texts: str) -> Encoding:
         ({}, r"give either ids or embeddings"),
         ({"ids": [1], "embeddings": np.zeros((1, 4))}, r"give either ids or embeddings"),
         ({"ids": []}, r"ids is empty"),
+        ({"ids": [[1, 2], [3]]}, r"ids holds lists of several lengths: expected one axis, \[tokens\]"),
+        ({"embeddings": [["a"]]}, r"embeddings is no array of numbers"),
         ({"ids": [[1, 2]]}, r"ids has shape \(1, 2\): expected one axis, \[tokens\]"),
         ({"ids": [1.5, 2.0]}, r"ids holds float64 values: expected whole numbers"),
         ({"ids": [1, 2], "decoder_ids": [[3]]}, r"decoder_ids has shape \(1, 1\)"),
