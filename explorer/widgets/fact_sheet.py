@@ -94,13 +94,14 @@ def _row_html(row: FactRow, theme: Theme, name_width: int) -> str:
     if row.mark == "inferred":
         value += f' <span style="color: {theme.text_muted}">(inferred)</span>'
     height = max(QFontMetrics(body_font()).height(), QFontMetrics(token_font()).height())
-    line = f"line-height: {height}px;"  # of tokens and of what stands for them until there is one
-    cell = f'style="color: {color}; padding-top: {SPACE_1}px; {line} {font}"'
+    # As high for tokens as for what stands for them until there is one.
+    line = f"padding-top: {SPACE_1}px; line-height: {height}px;"
+    cell = f'style="color: {color}; {line} {font}"'
     if not row.name:
         return f'<tr><td colspan="2" {cell}>{value}</td></tr>'
     name = escape(row.name)
     if row.tooltip:
         link = f"color: {theme.text_muted}; text-decoration: none"
         name = f'<a href="{escape(row.tooltip)}" style="{link}">{name}</a>'
-    gap = f"color: {theme.text_muted}; padding-top: {SPACE_1}px; padding-right: {SPACE_2}px"
+    gap = f"color: {theme.text_muted}; {line} padding-right: {SPACE_2}px"
     return f'<tr><td width="{name_width}" style="{gap}">{name}</td><td {cell}>{value}</td></tr>'
