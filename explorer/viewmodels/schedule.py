@@ -17,9 +17,11 @@ _RECIPE = ("steps", "warmup", "schedule", "peak_learning_rate", "d_model")
 """Fields a schedule is made of; what is wrong elsewhere in the form does not matter to it."""
 
 
-def sampled_updates(n_updates: int) -> Numbers:
-    """Numbers of updates from 1 to the last, all of them or evenly chosen ones."""
-    return np.linspace(1, n_updates, min(n_updates, _MOST_POINTS)).round()
+def sampled_updates(n_updates: int, marked: int | None = None) -> Numbers:
+    """Numbers of updates from 1 to the last, all of them or evenly chosen ones, and the marked one: what is read at a
+    mark is of that update."""
+    updates = np.linspace(1, n_updates, min(n_updates, _MOST_POINTS)).round()
+    return updates if marked is None or not 1 <= marked <= n_updates else np.union1d(updates, [float(marked)])
 
 
 def schedule_problem(values: Mapping[str, Any]) -> str:
@@ -39,7 +41,7 @@ def schedule_picture(values: Mapping[str, Any], step: int | None = None) -> Curv
 
     `step` of a running training is marked.
     """
-    updates = sampled_updates(values["steps"])
+    updates = sampled_updates(values["steps"], step)
     return CurvePicture(
         series=tuple(_series(name, values, updates) for name in SCHEDULES),
         title=f"Learning rate: {SCHEDULES[values['schedule']].label}",

@@ -44,7 +44,8 @@ def accuracy_picture(snapshot: TrainingSnapshot) -> CurvePicture:
 
 def rate_picture(snapshot: TrainingSnapshot) -> CurvePicture:
     """The learning rate so far, on the schedule of the whole run."""
-    updates, ahead = _ahead(snapshot.settings)
+    step = snapshot.last.step
+    updates, ahead = _ahead(snapshot.settings, step)
     return CurvePicture(
         series=(
             Series(name="schedule", x=updates, y=ahead, role="series_8", width=1.0, dashed=True),
@@ -53,14 +54,14 @@ def rate_picture(snapshot: TrainingSnapshot) -> CurvePicture:
         title="Learning rate",
         x_title=_STEP,
         y_title="rate",
-        marker=float(snapshot.last.step),
+        marker=float(step),
     )
 
 
 @lru_cache(maxsize=1)
-def _ahead(settings: TrainingSettings) -> tuple[Numbers, Numbers]:
-    """The schedule of a whole run: updates and their rates. Every frame draws the same one."""
-    updates = sampled_updates(settings.steps)
+def _ahead(settings: TrainingSettings, step: int) -> tuple[Numbers, Numbers]:
+    """The schedule of a whole run: updates, this one among them, and their rates. A paused run draws the same one."""
+    updates = sampled_updates(settings.steps, step)
     return updates, np.array([settings.learning_rate(int(update)) for update in updates])
 
 

@@ -190,6 +190,19 @@ def test_sampled_updates_go_from_the_first_to_the_last_without_repeating(n_updat
     assert len(updates) <= 600 and (np.diff(updates) > 0).all()
 
 
+@pytest.mark.parametrize("marked", [1, 193, 1999, 2000])
+def test_of_a_long_run_the_marked_update_is_among_those_that_are_drawn(marked):
+    picture = schedule_picture(DEFAULTS | {"steps": 2000, "peak_learning_rate": 0.002, "warmup": 200}, step=marked)
+    assert all(marked in series.x for series in picture.series)
+    warming = next(series for series in picture.series if series.name == SCHEDULES["inverse_sqrt"].label)
+    expected = 0.002 * min(marked / 200, math.sqrt(200 / marked))
+    assert warming.y[warming.x == marked] == pytest.approx(expected)
+
+
+def test_a_mark_outside_a_schedule_adds_no_update():
+    assert sampled_updates(10, 11).tolist() == sampled_updates(10, 0).tolist() == sampled_updates(10).tolist()
+
+
 def test_every_field_of_the_form_is_a_field_of_the_settings():
     names = [field.name for group in FORM for field in group.fields]
     assert set(names) <= set(DEFAULTS) and len(set(names)) == len(names)
