@@ -102,12 +102,13 @@ def test_what_cannot_be_trained_is_told_in_its_own_words(thread, told, tmp_path)
     assert not thread.can_save_again
 
 
-def test_a_full_disk_is_told_and_saving_again_loses_nothing(thread, told, tmp_path, monkeypatch):
-    def refuse(*arguments: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+def _full_disk(*arguments: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
+
+def test_a_full_disk_is_told_and_saving_again_loses_nothing(thread, told, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(native, "write_weights", refuse)
+        patch.setattr(native, "write_weights", _full_disk)
         thread.start(SMALL, tmp_path)
         facts = told.until("failed")
     assert "disk is full" in facts["problem"] and "Save again" in facts["problem"] and thread.can_save_again
@@ -117,11 +118,8 @@ def test_a_full_disk_is_told_and_saving_again_loses_nothing(thread, told, tmp_pa
 
 
 def test_a_run_that_its_disk_refuses_can_be_saved_in_another_folder(thread, told, tmp_path, monkeypatch):
-    def refuse(*arguments: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(native, "write_weights", refuse)
+        patch.setattr(native, "write_weights", _full_disk)
         thread.start(SMALL, tmp_path / "full")
         told.until("failed")
     thread.save_again(tmp_path / "elsewhere")
@@ -150,12 +148,9 @@ def test_a_training_that_failed_after_it_was_saved_is_not_to_be_saved_again(thre
 
 
 def test_a_training_that_failed_and_could_not_be_saved_can_be_saved_again(thread, told, tmp_path, monkeypatch):
-    def refuse(*arguments: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     monkeypatch.setattr(symbol_data.SymbolData, "batch", _out_of_memory_after(3))
     with monkeypatch.context() as patch:
-        patch.setattr(native, "write_weights", refuse)
+        patch.setattr(native, "write_weights", _full_disk)
         thread.start(SMALL, tmp_path)
         facts = told.until("failed")
     assert "out of memory" in facts["problem"] and "Save again" in facts["problem"] and thread.can_save_again
