@@ -203,7 +203,7 @@ class ExportDialog(QDialog):
     @Slot()
     def _on_timer_timeout(self) -> None:
         try:
-            query = PreviewQuery(spec=self._source.spec(self._choices))
+            query = PreviewQuery(spec=self._source.spec(self._choices), format=self._choices.format)
         except CoreError as error:
             self.show_preview_problem(Problem(what=PreviewQuery.failed, message=str(error)))
             return

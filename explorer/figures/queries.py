@@ -21,11 +21,12 @@ class Preview:
 
 @dataclass(frozen=True, kw_only=True)
 class PreviewQuery(Query[Preview]):
-    """How will this figure look? Answer: Preview."""
+    """How will this figure look in a file of this format? Answer: Preview."""
 
     lane: ClassVar[LaneName] = "io"
     failed: ClassVar[str] = "The figure cannot be drawn"
     spec: FigureSpec
+    format: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 
 from explorer.figures.files import ExportError, whole_file
 from explorer.figures.layout import CAPTION_SCALE, LINE, MARGIN, Box, Layout, hidden_cells, lay_out
-from explorer.figures.spec import FigureSpec
+from explorer.figures.spec import RESOLUTIONS, FigureSpec
 from explorer.figures.textures import dots, hatch_lines
 from explorer.theme.colors import LIGHT
 from explorer.viewmodels.colormaps import lookup_table
@@ -76,6 +78,15 @@ def render(spec: FigureSpec, format: str) -> bytes:
     return buffer.getvalue()
 
 
+def preview(spec: FigureSpec, format: str) -> bytes:
+    """The PNG that shows what a figure of a format will be: of SVG and PDF, which have no resolution, in one that has a
+    pixel for every cell."""
+    if format != "png":
+        dpi = max(spec.options.dpi, min(_least_dpi(spec, lay_out(spec, fonts())), RESOLUTIONS[1]))
+        spec = replace(spec, options=replace(spec.options, dpi=dpi))
+    return render(spec, "png")
+
+
 def unprintable(spec: FigureSpec) -> str:
     """The characters of the figure that no installed font has, each once: the figure spells their codes."""
     text = "".join((*spec.row_texts, *spec.col_texts, spec.caption if spec.options.caption else ""))
@@ -121,17 +132,20 @@ def fonts() -> FontSet:
     return FontSet()
 
 
+def _least_dpi(spec: FigureSpec, layout: Layout) -> int:
+    """The resolution from which each cell has a pixel of its own."""
+    lengths = layout.matrix.height, layout.matrix.width
+    return math.ceil(max(72 * n / length for n, length in zip(spec.picture.values.shape, lengths, strict=True)) - 1e-6)
+
+
 def _require_pixels(spec: FigureSpec, layout: Layout) -> None:
     """Refuse a PNG in which cells would have to be left out."""
-    needed = max(
-        n / length
-        for n, length in zip(spec.picture.values.shape, (layout.matrix.height, layout.matrix.width), strict=True)
-    )
-    if needed * 72 > spec.options.dpi + 1e-6:
+    least = _least_dpi(spec, layout)
+    if least > spec.options.dpi:
         n_rows, n_cols = spec.picture.values.shape
         raise ExportError(
             f"A PNG {spec.options.width_mm:g} mm wide at {spec.options.dpi} dpi has too few pixels for "
-            f"{n_rows} x {n_cols} cells: choose at least {int(needed * 72) + 1} dpi, a larger width, or SVG or PDF."
+            f"{n_rows} x {n_cols} cells: choose at least {least} dpi, a larger width, or SVG or PDF."
         )
 
 

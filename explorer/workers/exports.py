@@ -12,9 +12,9 @@ from explorer.workers.engine import Engine
 
 
 def answer_preview(engine: Engine, query: PreviewQuery, cancel: CancelToken, progress: Progress) -> Preview:
-    from explorer.figures.render import render, unprintable  # matplotlib takes half a second: only when asked
+    from explorer.figures.render import preview, unprintable  # matplotlib takes half a second: only when asked
 
-    return Preview(png=render(query.spec, "png"), unprintable=unprintable(query.spec))
+    return Preview(png=preview(query.spec, query.format), unprintable=unprintable(query.spec))
 
 
 def answer_figure(engine: Engine, query: FigureQuery, cancel: CancelToken, progress: Progress) -> Path:

@@ -76,7 +76,9 @@ def test_a_preview_is_asked_for_at_first_and_after_each_rest_of_the_choices(qtbo
     with qtbot.waitSignal(dialog.preview_asked) as asked:
         change(dialog, width_mm=114.0)
         change(dialog, labels=False)
+        change(dialog, format="svg")
     spec = asked.args[0].spec
+    assert asked.args[0].format == "svg"
     assert (spec.picture, spec.options.width_mm, spec.options.labels) == (source.whole, 114.0, False)
 
 

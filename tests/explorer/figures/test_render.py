@@ -22,7 +22,7 @@ from PySide6.QtSvg import QSvgRenderer
 
 from explorer.figures.files import FIGURE_FORMATS, ExportError
 from explorer.figures.layout import lay_out
-from explorer.figures.render import fonts, render, save_figure, unprintable
+from explorer.figures.render import fonts, preview, render, save_figure, unprintable
 from explorer.figures.spec import FigureOptions, FigureSpec
 from explorer.viewmodels.colormaps import lookup_table
 
@@ -181,7 +181,24 @@ def test_a_png_too_coarse_for_its_cells_is_refused_and_says_how_fine_is_enough(m
         render(spec, "png")
     needed = re.search(r"least (\d+) dpi", str(refusal.value))
     assert needed
-    render(replace(spec, options=FigureOptions(width_mm=60, dpi=int(needed[1]) + 1)), "png")
+    render(replace(spec, options=FigureOptions(width_mm=60, dpi=int(needed[1]))), "png")
+
+
+@pytest.mark.parametrize("format", ["pdf", "svg"])
+def test_the_preview_of_a_figure_without_a_resolution_shows_every_cell_whatever_that_of_a_png(make_spec, format: str):
+    values = np.random.default_rng(0).random((300, 300))
+    spec = make_spec(values=values, options=FigureOptions(width_mm=60, dpi=72))
+    shown = preview(spec, format)
+    times = png(shown).shape[1] / (60 / 25.4 * 72)
+    box = lay_out(spec, fonts()).matrix
+    assert min(box.width, box.height) * times >= 299
+    with pytest.raises(ExportError, match="too few pixels"):
+        preview(spec, "png")
+
+
+def test_the_preview_of_a_png_is_the_png(make_spec):
+    spec = make_spec(values=EIGHT, options=FigureOptions(dpi=100))
+    assert preview(spec, "png") == render(spec, "png")
 
 
 def test_masked_cells_are_hatched_on_white_and_unlike_zero(make_spec):
